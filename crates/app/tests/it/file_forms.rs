@@ -1,6 +1,6 @@
 //! `format` of `[[set]]` and `[[rule]]`: in which form the files of articles are, and that readers are told the same.
 
-use newsreel_host::{RealDisk, read_whole};
+use newsreel_host::{Disk as _, RealDisk, read_whole};
 
 use crate::client::{NewsClient, article};
 use crate::spool::{Server, Spool};
@@ -113,4 +113,20 @@ fn a_form_is_refused_where_articles_are_no_files() {
     let spool = Spool::with(&(Spool::changed(&[]) + rule));
     let why = spool.error(&["serve"]);
     assert!(why.contains("keeps no file for each article"), "{why}");
+}
+
+/// Where the file system asks another clock, as over a network, whose file it is was told by reading it, each that expired.
+#[test]
+fn a_file_has_the_time_at_which_its_article_came() {
+    const CLOCK: u64 = 1_767_225_600;
+    let spool = Spool::with(&configuration());
+    let server = spool.serve_with(&["--clock", &CLOCK.to_string()]);
+    spool.text(&["group", "add", "misc.test"]);
+    let mut client = NewsClient::connect(server.address);
+    let id = "<clock@t.example>";
+    let sent = client.takethis(id, "misc.test");
+    assert!(sent.starts_with("239"), "{sent}");
+    let path = spool.path().join("articles/files/misc/test/1");
+    let modified = RealDisk.facts(&path).unwrap().unwrap().modified;
+    assert!((CLOCK..CLOCK + 600).contains(&modified), "{modified}");
 }

@@ -10,6 +10,11 @@ use std::time::Duration;
 
 use newsreel_host::{Disk, OpenMode};
 
+/// A server that works less than this in such a time has come to rest, or is taken as it is after so many looks.
+const REST: Duration = Duration::from_millis(300);
+const REST_CPU: Duration = Duration::from_millis(3);
+const RESTS_MAX: u32 = 100;
+
 /// Processor time is counted in these in `/proc/stat` and `/proc/PID/stat` on every Linux we run on.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 const FILE_OCTETS_MAX: usize = 16 * 1024;
@@ -83,6 +88,17 @@ impl ServerLook {
             }
         }
         Self { processes }
+    }
+
+    /// Waits until it does nothing more.
+    pub(crate) fn wait_for_rest(look: impl Fn() -> Self) {
+        for _ in 0..RESTS_MAX {
+            let before = look();
+            std::thread::sleep(REST);
+            if look().since(&before).cpu < REST_CPU {
+                break;
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -23,10 +23,7 @@ use crate::usenetfs::volume::{forget_everything, told};
 /// A feed from which nothing comes for so long has sent what it had.
 const QUIET: Duration = Duration::from_secs(20);
 const LOOK_AFTER: Duration = Duration::from_millis(1);
-/// A server that works less than this in such a time has come to rest, or is taken as it is after so many looks.
-const REST: Duration = Duration::from_millis(300);
-const REST_CPU: Duration = Duration::from_millis(3);
-const RESTS_MAX: u32 = 100;
+const ASK_AFTER: Duration = Duration::from_millis(40);
 /// Until then nothing goes out.
 const DELAY_LONG: &str = "30d";
 /// Room of buffers for an article, and besides: what comes is to overwrite nothing.
@@ -139,13 +136,7 @@ impl<'a> Source<'a> {
 
     /// Waits until it does nothing more.
     pub(super) fn rest(&self) {
-        for _ in 0..RESTS_MAX {
-            let before = self.look();
-            std::thread::sleep(REST);
-            if self.look().since(&before).cpu < REST_CPU {
-                break;
-            }
-        }
+        ServerLook::wait_for_rest(|| self.look());
     }
 
     /// What it has spent until now.
@@ -194,7 +185,10 @@ impl<'a> Source<'a> {
     }
 
     /// How many articles its neighbours have, as it says itself: what was offered twice is refused the second time.
+    ///
+    /// Asked now and then: each time a program starts, and takes of the processors that are measured.
     pub(super) fn arrived(&self) -> u64 {
+        std::thread::sleep(ASK_AFTER);
         let mut command = Command::new(&self.args.program);
         command.args(["peer", "list", "--json", "--spool"]);
         let said = told(command.arg(self.home.join("server/spool")), "");

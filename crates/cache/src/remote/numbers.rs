@@ -18,8 +18,8 @@ const NUMBER_MAX: u64 = (1 << 31) - 1;
 /// What an overview line has at least, so that a window is not much wider than what was asked for.
 const OVERVIEW_OCTETS_USUAL: usize = 256;
 
-/// The widest window of overview lines.
-const WINDOW_MAX: u64 = 1000;
+/// The widest window of overview lines: what the cache asks for at once.
+const WINDOW_MAX: u64 = 1024;
 
 /// The first window in which a neighbour is looked for.
 const NEIGHBOUR_WINDOW: u64 = 32;

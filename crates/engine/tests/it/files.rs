@@ -334,47 +334,108 @@ async fn what_was_not_taken_leaves_no_file() {
     }
 }
 
+/// Withdraws these of so many articles, and cuts the power at each change of the disk, or so many apart, until the server has ended: no
+/// file of theirs is left behind the scrub.
+async fn cut_while_these_go(method: &str, count: usize, gone: &[usize], step: usize) {
+    let mut stopped = 0;
+    for nth in (1..).step_by(step) {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let world = World::on(Arc::new(faulty.clone()), files_config(method, |_| {}));
+        assert_eq!(feed(&world, 0, count).await, vec![Outcome::Accepted; count]);
+        // The removal goes with the next commit, whatever that is.
+        let outcomes = world.engine.withdraw(&ids(gone), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), vec![Withdrawal::Done; gone.len()]);
+        let cut = faulty.counts().changes() + nth;
+        faulty.stop_at_change(cut);
+        let next = feed(&world, count, 1).await;
+        // Its last checkpoint too.
+        let ended = world.engine.shutdown();
+        let is_whole = faulty.counts().changes() < cut;
+        assert!(!is_whole || next == [Outcome::Accepted] && ended.is_ok());
+        stopped += u32::from(!is_whole);
+        for seed in 0..12u64.div_ceil(step as u64) {
+            let left = memory.crash(seed);
+            let world = open_on(Arc::new(left.clone()), &world.config, &world.clock);
+            world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+            let at = format!("{method}, step {nth}, seed {seed}");
+            let alive = alive(&world, count).await;
+            let kept: Vec<usize> = (0..count).filter(|n| !gone.contains(n)).collect();
+            assert_eq!(alive, kept, "{at}");
+            for path in files(&left, Path::new(DIR)) {
+                let text = read_whole(&left, &path, 1 << 16).unwrap();
+                let text = String::from_utf8_lossy(&text);
+                let is_of = |n: &usize| text.contains(&format!("<{n}@t.example>"));
+                assert!(!gone.iter().any(is_of), "{at}: {path:?}");
+            }
+            assert_eq!(world.problems(), Vec::<String>::new(), "{at}");
+        }
+        if is_whole {
+            break;
+        }
+    }
+    assert!(stopped > 3, "{method}: {stopped}");
+}
+
 /// The card of a withdrawn article was overwritten before the removal of its file was durable: a power cut in between left a file to
 /// which nothing led any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_while_files_are_removed_leaves_none() {
     for method in methods() {
-        let mut stopped = 0;
-        for nth in 1.. {
-            let memory = MemoryDisk::new();
-            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-            let world = World::on(Arc::new(faulty.clone()), files_config(method, |_| {}));
-            assert_eq!(feed(&world, 0, 6).await, [Outcome::Accepted; 6]);
-            // The removal goes with the next commit, whatever that is.
-            let outcomes = world.engine.withdraw(&ids(&[1, 3]), Reason::Cancelled);
-            assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 2]);
-            faulty.stop_at_change(faulty.counts().changes() + nth);
-            let next = feed(&world, 6, 1).await;
-            let is_whole = next == [Outcome::Accepted];
-            stopped += u32::from(!is_whole);
-            for seed in 0..12 {
-                let left = memory.crash(seed);
-                let world = open_on(Arc::new(left.clone()), &world.config, &world.clock);
-                world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
-                let at = format!("{method}, step {nth}, seed {seed}");
-                let alive = alive(&world, 7).await;
-                assert!(
-                    !alive.contains(&1) && !alive.contains(&3),
-                    "{at}: {alive:?}"
-                );
-                for path in files(&left, Path::new(DIR)) {
-                    let text = read_whole(&left, &path, 1 << 16).unwrap();
-                    let text = String::from_utf8_lossy(&text);
-                    let is_of = |n: usize| text.contains(&format!("<{n}@t.example>"));
-                    assert!(!is_of(1) && !is_of(3), "{at}: {path:?}");
-                }
-                assert_eq!(world.problems(), Vec::<String>::new(), "{at}");
-            }
-            if is_whole {
-                break;
-            }
+        cut_while_these_go(method, 6, &[1, 3], 1).await;
+    }
+}
+
+/// Of many at once the removal is not synced by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_while_many_files_are_removed_leaves_none() {
+    let gone: Vec<usize> = (0..120).filter(|n| n % 10 != 3).collect();
+    for method in methods() {
+        cut_while_these_go(method, 120, &gone, 4).await;
+    }
+}
+
+/// Each thousand of files that expired was synced by itself, and with it the directories of which the next thousand had files, too: an
+/// article cost five times as much as one that INN removes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_in_large_numbers_is_synced_by_a_checkpoint() {
+    for method in methods() {
+        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let world = World::on(Arc::new(faulty.clone()), files_config(method, |_| {}));
+        let (dir, catalogue) = (
+            Path::new(DIR),
+            Path::new(DIR).join(".catalogue/00000001.seg"),
+        );
+        assert_eq!(feed(&world, 0, 460).await, vec![Outcome::Accepted; 460]);
+        let name = |path: PathBuf| path.strip_prefix(dir).unwrap().display().to_string();
+        let all: Vec<String> = files(&faulty, dir).into_iter().map(name).collect();
+        let gone: Vec<usize> = (0..400).collect();
+        let syncs = || faulty.counts().of(Op::SyncDir);
+        let before = syncs();
+        for some in gone.chunks(100) {
+            let outcomes = world.engine.withdraw(&ids(some), Reason::Expired);
+            assert_eq!(outcomes.unwrap(), vec![Withdrawal::Done; 100]);
         }
-        assert!(stopped > 3, "{method}: {stopped}");
+        // The last of them go with the next commit.
+        let other = vec![GroupSpec::new("misc.new")];
+        world.engine.add_groups(other).unwrap();
+        assert_eq!(files(&faulty, dir).len(), 60, "{method}");
+        assert_eq!(syncs(), before, "{method}");
+        let named = || {
+            let cards = read_whole(&faulty, &catalogue, 1 << 20).unwrap();
+            let is_named = |name: &&String| {
+                let mut found = cards.windows(name.len() + 1);
+                found.any(|octets| {
+                    octets.starts_with(name.as_bytes()) && !octets[name.len()].is_ascii_digit()
+                })
+            };
+            all.iter().filter(is_named).count()
+        };
+        assert!(named() >= 400, "{method}: {}", named());
+        world.seal();
+        assert!(syncs() > before, "{method}");
+        assert!(named() <= 60, "{method}: {}", named());
+        assert_eq!(world.problems(), Vec::<String>::new());
     }
 }
 

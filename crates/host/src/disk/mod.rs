@@ -114,6 +114,11 @@ pub trait Disk: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// Says of a file when its octets were changed last, in seconds since 1970.
+    fn date(&self, _path: &Path, _modified: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 

@@ -319,6 +319,20 @@ impl Disk for RealDisk {
             .map_err(|e| Error::from_io(Op::SyncDir, dir, e))
     }
 
+    fn date(&self, path: &Path, modified: u64) -> Result<()> {
+        let time = |secs, nsecs| rustix::fs::Timespec {
+            tv_sec: secs,
+            tv_nsec: nsecs,
+        };
+        let times = rustix::fs::Timestamps {
+            last_access: time(0, rustix::fs::UTIME_OMIT),
+            last_modification: time(i64::try_from(modified).unwrap_or(i64::MAX), 0),
+        };
+        let flags = rustix::fs::AtFlags::empty();
+        retry(|| rustix::fs::utimensat(CWD, path, &times, flags))
+            .map_err(failed(Op::SetAttribute, path))
+    }
+
     fn sync_file_system(&self, dir: &Path) -> Result<()> {
         let at = fs::File::open(dir).map_err(|e| Error::from_io(Op::SyncDir, dir, e))?;
         retry(|| rustix::fs::syncfs(&at)).map_err(failed(Op::SyncDir, dir))

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use newsreel_wire::{BufferId, Position, Token};
+use newsreel_wire::{BufferId, Position, Token, UnixTime};
 
 use super::folder::Folder;
 use super::hollows::Hollows;
@@ -22,6 +22,8 @@ use crate::records::buffer::Buffer;
 pub(super) struct Unwritten {
     /// Where its card lies.
     pub(super) position: Position,
+    /// When it came.
+    pub(super) arrival: UnixTime,
     /// Where it lies in the batch.
     pub(super) text: Range<usize>,
     /// Where its native form does, if its file has that.
@@ -63,6 +65,7 @@ impl FileBatch {
         if !self.made.is_empty() {
             return Ok(());
         }
+        let mut has_other_clock = None;
         for article in &self.collected.articles {
             let octets = match &article.native {
                 Some(native) => self.collected.native.get(native.clone()),
@@ -73,6 +76,11 @@ impl FileBatch {
             let file = self.folder.write(name, octets.unwrap_or_default());
             let file = file.inspect_err(|error| self.failed(name, error))?;
             self.made.push(file.clone());
+            let of_first = || self.folder.has_other_clock(&file, article.arrival);
+            if *has_other_clock.get_or_insert_with(of_first) {
+                // Without it all is the same, only slower when it is removed.
+                let _ = self.folder.disk.date(&file, article.arrival.0);
+            }
             for name in names {
                 let link = self.folder.link(&file, name);
                 self.made

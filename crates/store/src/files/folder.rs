@@ -58,6 +58,13 @@ fn later(path: &Path, collisions: usize) -> PathBuf {
     later.into()
 }
 
+/// Whether a file that was written at this time may be of an article that arrived then.
+fn is_then(modified: u64, arrival: UnixTime) -> bool {
+    // File systems ask a clock that is some milliseconds late.
+    let late = modified.saturating_add(1).checked_sub(arrival.0);
+    late.is_some_and(|late| late <= WRITTEN_WITHIN_S)
+}
+
 /// The directory of a set.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -276,6 +283,13 @@ impl Folder {
         })
     }
 
+    /// Whether the file system, on which this file of an article that arrived then was just written, asks so different a clock that
+    /// [`Folder::find`] would read every file of it.
+    pub(crate) fn has_other_clock(&self, path: &Path, arrival: UnixTime) -> bool {
+        let facts = self.disk.facts(path).ok().flatten();
+        facts.is_some_and(|facts| !is_then(facts.modified, arrival))
+    }
+
     /// Whether a file is as long as the card says, and was written when its article arrived: another's of the same name, left by
     /// a crash or of a group that was made again, would have to be both.
     fn is_as_written(
@@ -287,10 +301,8 @@ impl Folder {
         let Some(facts) = self.disk.facts(path)? else {
             return Ok(false);
         };
-        // File systems ask a clock that is some milliseconds late.
-        let is_then = (facts.modified + 1).checked_sub(arrival.0);
         let is_as_long = Some(facts.len) == card.file_len.map(u64::from);
-        Ok(is_as_long && is_then.is_some_and(|late| late <= WRITTEN_WITHIN_S))
+        Ok(is_as_long && is_then(facts.modified, arrival))
     }
 
     fn read_named(

@@ -7,9 +7,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use newsreel_host::ErrorKind;
-use newsreel_wire::{BufferId, Token, UnixTime};
+use newsreel_wire::{BufferId, Position, Token, UnixTime};
 use parking_lot::Mutex;
 
 use super::card::Card;
@@ -19,9 +20,17 @@ use crate::error::{ReadError, Result};
 use crate::method::{BatchWrite, Blocking, BufferReader as _, TRIED_AGAIN_AFTER_S, Want};
 use crate::records::buffer::Buffer;
 use crate::records::erase::Erasure;
+use crate::records::format::RECORD_HEADER;
+use crate::records::geometry::PAGE;
 
 /// So many cards are kept in mind whose files cannot be removed; of more the scrub knows.
 pub const REFUSED_MAX: usize = 10_000;
+
+/// So many that go at once are what expires, not what somebody cancels.
+const LARGE: usize = 100;
+
+/// So many threads remove the files of one batch.
+const SIDE_BY_SIDE: usize = 4;
 
 /// Cards of one set whose files could not be removed.
 #[derive(Debug, Default)]
@@ -60,13 +69,22 @@ impl Refused {
     }
 }
 
-/// Cards whose files were removed by batches that are not synced yet, and the paths of those.
+/// Cards whose files were removed and not yet durably, and the paths of those.
+///
+/// Nothing waits for a removal: the log has told of it, and a card that is not overwritten leads who scrubs to a file that a power cut
+/// brought back.  So what goes in large numbers becomes durable with the sync of articles that come, at a checkpoint, or when there is
+/// very much of it: a sync for each thousand wrote the directories, which hold a few of each, again and again.
 #[derive(Debug, Default)]
 pub(super) struct Removed(Mutex<Vec<(Token, Vec<PathBuf>)>>);
 
 impl Removed {
     fn add(&self, card: Token, paths: Vec<PathBuf>) {
         self.0.lock().push((card, paths));
+    }
+
+    /// Whether there are any.
+    pub(super) fn waits(&self) -> bool {
+        !self.0.lock().is_empty()
     }
 
     /// There are so many that they are not to wait for a sync that somebody else needs.
@@ -80,6 +98,45 @@ impl Removed {
             std::mem::take(&mut *self.0.lock()).into_iter().unzip();
         (cards, paths.concat())
     }
+
+    /// Those whose cards lie in pages to which nothing is added any more, and their paths.
+    fn take_settled(&self, cards: &Buffer) -> (Vec<Token>, Vec<PathBuf>) {
+        let end = Position(cards.written.load(Ordering::Acquire));
+        let (cycle, page) = (end.cycle(), end.offset() - end.offset() % PAGE);
+        let is_behind = |card: &Token| {
+            let at = card.position();
+            let behind = at.offset() + RECORD_HEADER as u64 + u64::from(card.len());
+            at.cycle() < cycle || (at.cycle() == cycle && behind <= page)
+        };
+        let mut waiting = self.0.lock();
+        let (settled, others) = std::mem::take(&mut *waiting)
+            .into_iter()
+            .partition(|(card, _)| is_behind(card));
+        *waiting = others;
+        let (cards, paths): (Vec<_>, Vec<_>) = Vec::into_iter(settled).unzip();
+        (cards, paths.concat())
+    }
+}
+
+/// Makes it durable that the files of these cards are gone, and overwrites the cards.
+fn settle(
+    (cards, folder, hollows): (&Arc<Buffer>, &Folder, &Hollows),
+    (tokens, paths): (Vec<Token>, Vec<PathBuf>),
+) -> Result<()> {
+    if tokens.is_empty() {
+        return Ok(());
+    }
+    let synced = folder.sync(paths.iter().map(PathBuf::as_path));
+    cards.unless_failed(synced)?;
+    overwrite(cards, hollows, &tokens)
+}
+
+/// Settles beside the thread of commits what was removed: what it may write to meanwhile is left to it.
+pub(super) fn settle_beside(
+    of: (&Arc<Buffer>, &Folder, &Hollows),
+    removed: &Removed,
+) -> Result<()> {
+    settle(of, removed.take_settled(of.0))
 }
 
 /// Overwrites these cards, whose files are gone durably.
@@ -117,6 +174,8 @@ pub(super) struct Removal {
     pub(super) is_again: bool,
     /// Those whose files were removed.
     pub(super) removed: Arc<Removed>,
+    /// There are so many that more will come, and nobody waits for them.
+    pub(super) is_large: bool,
 }
 
 impl Removal {
@@ -164,6 +223,33 @@ impl Removal {
         Ok(Outcome::Removed)
     }
 
+    /// Removes the files of these cards, one after the other; those whose files are removed.
+    fn remove_all(&self, tokens: &[Token]) -> Vec<Token> {
+        let mut memory = Vec::new();
+        let removed = tokens.iter().copied();
+        removed
+            .filter(|token| self.is_removed(token, &mut memory))
+            .collect()
+    }
+
+    /// The same by some threads: what is old is in no memory, and each waits for directories and inodes of its own.
+    fn remove_side_by_side(&self, tokens: &[Token]) -> Vec<Token> {
+        std::thread::scope(|scope| {
+            let pieces = tokens.chunks(tokens.len().div_ceil(SIDE_BY_SIDE));
+            let removing: Vec<_> = pieces
+                .map(|piece| (piece, scope.spawn(|| self.remove_all(piece))))
+                .collect();
+            let removed = removing.into_iter().flat_map(|(piece, thread)| {
+                // One that ended by a defect has told of it; its files are tried again.
+                thread.join().unwrap_or_else(|_| {
+                    piece.iter().for_each(|token| self.refused.add(*token));
+                    Vec::new()
+                })
+            });
+            removed.collect()
+        })
+    }
+
     /// Whether the file of this card was removed.
     fn is_removed(&self, token: &Token, memory: &mut Vec<u8>) -> bool {
         let mut paths = Vec::new();
@@ -189,6 +275,13 @@ impl Removal {
     }
 }
 
+impl Removal {
+    fn settle(&self) -> Result<()> {
+        let of = (&self.cards, &*self.folder, &*self.hollows);
+        settle(of, self.removed.take())
+    }
+}
+
 impl BatchWrite for Removal {
     fn buffer(&self) -> BufferId {
         self.cards.id
@@ -200,9 +293,12 @@ impl BatchWrite for Removal {
             tokens.into_iter().for_each(|token| self.refused.add(token));
             return Err(error);
         }
-        let mut memory = Vec::new();
         let tried = tokens.len();
-        tokens.retain(|token| self.is_removed(token, &mut memory));
+        self.is_large = tried >= LARGE;
+        tokens = match self.is_large {
+            true => self.remove_side_by_side(&tokens),
+            false => self.remove_all(&tokens),
+        };
         if self.is_again && !tokens.is_empty() {
             let (removed, tried) = (tokens.len(), tried);
             tracing::warn!(
@@ -212,18 +308,15 @@ impl BatchWrite for Removal {
             );
         }
         match self.removed.is_full() {
-            true => self.sync(),
+            true => self.settle(),
             false => Ok(()),
         }
     }
 
     fn sync(&mut self) -> Result<()> {
-        let (cards, paths) = self.removed.take();
-        if cards.is_empty() {
-            return Ok(());
+        match self.is_large {
+            true => Ok(()),
+            false => self.settle(),
         }
-        let synced = self.folder.sync(paths.iter().map(PathBuf::as_path));
-        self.cards.unless_failed(synced)?;
-        overwrite(&self.cards, &self.hollows, &cards)
     }
 }

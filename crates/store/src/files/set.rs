@@ -167,6 +167,7 @@ impl FileSet {
         })?;
         self.collected.articles.push(Unwritten {
             position: token.position(),
+            arrival: place.arrival,
             text,
             native,
             head_len: card.head_len,
@@ -190,6 +191,7 @@ impl FileSet {
             refused: Arc::clone(&self.refused),
             is_again,
             removed: Arc::clone(&self.removed),
+            is_large: false,
         }))
     }
 
@@ -369,12 +371,15 @@ impl StorageMethod for FileSet {
         if self.reader.cards.is_usable() && folder.has_hierarchies {
             out.push(Box::new(LookAtMounts(Arc::clone(folder))));
         }
-        let has_news = std::mem::take(&mut self.may_be_emptier) || self.hollows.waits();
+        let waits = self.hollows.waits() || self.removed.waits();
+        let has_news = std::mem::take(&mut self.may_be_emptier) || waits;
         if self.reader.cards.is_usable() && has_news {
             out.push(Box::new(Reclaim {
                 cards: Arc::clone(&self.reader.cards),
                 empty_below: Arc::clone(&self.empty_below),
                 hollows: Arc::clone(&self.hollows),
+                folder: Arc::clone(&self.reader.folder),
+                removed: Arc::clone(&self.removed),
             }));
         }
     }

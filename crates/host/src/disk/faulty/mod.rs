@@ -211,6 +211,11 @@ impl Disk for FaultyDisk {
         self.inner.facts(path)
     }
 
+    fn date(&self, path: &Path, modified: u64) -> Result<()> {
+        self.strike(Op::SetAttribute, path)?;
+        self.inner.date(path, modified)
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.strike(Op::SyncDir, dir)?;
         self.inner.sync_dir(dir)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{Sequence, Token, UnixTime};
+use newsreel_wire::{IdHash, Sequence, Token, UnixTime};
 use serde::Serialize;
 
 use super::groups::{self, Message};
@@ -159,23 +159,51 @@ impl Engine {
         let keyring = self.shared.keyring();
         let mut waiting = Vec::new();
         for one in self.shared.waiting.all() {
-            let entry = self.shared.views.history().lookup(&one.id)?;
-            let found = match entry.and_then(|entry| entry.token) {
-                Some(token) => self.control_at(&token, &keyring)?,
-                None => None,
-            };
-            match found {
-                Some(found) => {
-                    let at = found.at;
-                    let report = found.waiting(&self.shared);
-                    waiting.extend(report.map(|report| (at, report)));
-                }
-                None if self.only_looks() => {}
-                None => self.shared.waiting.forget(&one.id),
+            if let Some(found) = self.control_that_waits(&one.id, &keyring)? {
+                let at = found.at;
+                let report = found.waiting(&self.shared);
+                waiting.extend(report.map(|report| (at, report)));
             }
         }
         waiting.sort_by_key(|(at, _)| *at);
         Ok(waiting.into_iter().map(|(_, report)| report).collect())
+    }
+
+    /// One that waits, if it is here.  Only what is known to be gone waits no longer: one whose commit is under way is here soon, and one
+    /// that is moved lies elsewhere.
+    fn control_that_waits(
+        &self,
+        id: &IdHash,
+        keyring: &OpenedKeyring,
+    ) -> Result<Option<Found>, Error> {
+        let shared = &self.shared;
+        let history = shared.views.history();
+        loop {
+            let (generation, moves) = (history.generation(), shared.moves());
+            let entry = history.lookup(id)?;
+            let found = match entry.and_then(|entry| entry.token) {
+                Some(token) => self.control_at(&token, keyring)?,
+                None => None,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+            if shared.moves() != moves {
+                continue;
+            }
+            // In this order: what is under way is in the history before it is no longer under way, and what leaves the newest part
+            // of the history changes the generation.
+            let is_gone = || {
+                entry.is_some()
+                    || !shared.offers.is_sequenced(id)
+                        && history.lookup_recent(id).is_none()
+                        && history.generation() == generation
+            };
+            if !self.only_looks() {
+                shared.waiting.forget_if(id, is_gone);
+            }
+            return Ok(None);
+        }
     }
 
     /// One message about groups; `None`: it is not here, or is none.

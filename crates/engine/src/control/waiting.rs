@@ -48,11 +48,13 @@ impl Waiting {
         self.0.lock().note(record, limits)
     }
 
-    /// It is not here any more.
-    pub(crate) fn forget(&self, id: &IdHash) {
+    /// It is not here any more, if that is so while none is noted: what is under way to the views is noted before it is there.
+    pub(crate) fn forget_if(&self, id: &IdHash, is_gone: impl FnOnce() -> bool) {
         let mut tables = self.0.lock();
-        tables.signed.remove(id);
-        tables.others.remove(id);
+        if is_gone() {
+            tables.signed.remove(id);
+            tables.others.remove(id);
+        }
     }
 
     /// All of them, those that are signed first, each kind oldest first.
@@ -138,7 +140,9 @@ mod tests {
         assert_eq!(*all.last().unwrap(), record(199_999, 1, false));
         let again = Waiting::new(&all, &limits);
         assert_eq!(again.all(), all);
-        again.forget(&record(1, 1, true).id);
+        again.forget_if(&record(1, 1, true).id, || false);
+        assert_eq!(again.all(), all);
+        again.forget_if(&record(1, 1, true).id, || true);
         assert_eq!(again.all(), all[1..]);
     }
 }

@@ -1,12 +1,17 @@
 //! What messages about groups say is worked out in the order in which they are taken, for the groups as they are then: whatever else
 //! is on its way, whichever rules came since, and whoever approves it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{MemoryDisk, Op};
 use newsreel_service::Outcome;
 
 use crate::control_groups::{ADMIN, Article, groups, message, send};
 use crate::control_newest::{at, list, of, waiting, world_of};
-use crate::world::World;
+use crate::world::{World, config};
 
 fn say(name: &str, control: &str) -> Article {
     message(name, ADMIN, control, "")
@@ -207,4 +212,34 @@ async fn what_is_approved_counts_though_nothing_is_left_to_do() {
     send(&world, &[at("21:00:00", say("4", "rmgroup de.a"))]).await;
     assert_eq!(of(&world, "alt."), ["alt.a"]);
     assert_eq!(of(&world, "de."), ["de.a"]);
+}
+
+/// Who listed what waits while a message was on its way to the disk had it forgotten, for good with the next checkpoint.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_lists_what_waits_forgets_nothing_that_is_under_way() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
+    faulty.add(Fault::new(
+        Op::Sync,
+        "/log/",
+        Effect::Slow(Duration::from_millis(500)),
+    ));
+    let sent = [say("1", "newgroup alt.new")];
+    let listed = async {
+        while world.engine.status().control_waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        waiting(&world);
+    };
+    tokio::join!(send(&world, &sent), listed);
+    assert_eq!(waiting(&world), ["<1@t.example>"]);
+    world.seal();
+    let world = world.restart();
+    assert_eq!(waiting(&world), ["<1@t.example>"]);
+    // What is gone is forgotten all the same.
+    let gone = [ArticleRef::Id("<1@t.example>".to_owned())];
+    let reason = newsreel_engine::Reason::Cancelled;
+    world.engine.withdraw(&gone, reason).unwrap();
+    assert_eq!(waiting(&world), [""; 0]);
+    assert_eq!(world.engine.status().control_waiting, 0);
 }

@@ -210,6 +210,7 @@ impl Engine {
             filter: RwLock::default(),
             posts: Posts::new(&config.moderation, clock.as_ref(), &opened.hash_key)?,
             pending: Pending::new(&opened.pending, clock.as_ref(), &Limits::of(&config)),
+            watched: Arc::default(),
             waiting: Waiting::new(&opened.about_groups.1, &Limits::of(&config).of_messages()),
             lines: Lines::default(),
             heeded: Heeded::new(opened.about_groups.0, &config),

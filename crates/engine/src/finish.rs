@@ -155,6 +155,7 @@ impl Sequencer {
         }
         self.answer(&mut commit);
         self.spare = Some(commit);
+        self.take_up_held();
     }
 
     /// Tells everyone who waits for this commit.
@@ -387,6 +388,7 @@ impl Sequencer {
         self.scratch.blocked = false;
         self.answer(&mut commit);
         self.spare = Some(commit);
+        self.take_up_held();
     }
 
     fn abort(&mut self, first: Sequence, last: Sequence) {

@@ -74,6 +74,8 @@ enum Step {
     Copy,
     /// There is no room before the open commit has gone.
     Blocked,
+    /// What it takes out is on its way to the disk.
+    Held,
 }
 
 /// The state of the sequencer's thread.
@@ -167,6 +169,8 @@ pub(crate) struct SyncState {
 pub(crate) struct Scratch {
     xref: Vec<u8>,
     pub(crate) batches: VecDeque<CandidateBatch>,
+    /// Those whose next candidate waits for a commit, and what came behind them from the same connections.
+    held: Vec<CandidateBatch>,
     events: VecDeque<Event>,
     /// The first candidate of the first batch was begun and had no room.
     pub(crate) resumed: bool,
@@ -216,7 +220,8 @@ impl Sequencer {
             }
         }
         let left = self.shared.inbox.close();
-        for batch in self.scratch.batches.drain(..).chain(left) {
+        let held = self.scratch.held.drain(..);
+        for batch in held.chain(self.scratch.batches.drain(..)).chain(left) {
             self.shared.give_back(batch);
         }
         for waiting in self.stopping.drain(..) {
@@ -273,8 +278,10 @@ impl Sequencer {
             let Some(mut batch) = self.scratch.batches.pop_front() else {
                 return;
             };
+            let of_same = |held: &CandidateBatch| Arc::ptr_eq(&held.sink, &batch.sink);
+            let mut is_held = self.scratch.held.iter().any(of_same);
             let arrival = UnixTime(self.shared.clock.now().secs);
-            while let Some(candidate) = batch.candidates.get(batch.next) {
+            while !is_held && let Some(candidate) = batch.candidates.get(batch.next) {
                 let (outcome, sequence, offer) = match self.sequence_one(&batch, candidate, arrival)
                 {
                     Step::Filed(sequence) => {
@@ -286,6 +293,10 @@ impl Sequencer {
                     }
                     Step::Copy => (Outcome::Duplicate, None, Offered::Copy),
                     Step::Blocked => break,
+                    Step::Held => {
+                        is_held = true;
+                        break;
+                    }
                 };
                 let entry = Entry {
                     ticket: candidate.ticket,
@@ -301,11 +312,29 @@ impl Sequencer {
                     break;
                 }
             }
+            if is_held {
+                self.scratch.held.push(batch);
+                continue;
+            }
             if batch.next < batch.candidates.len() {
                 self.scratch.batches.push_front(batch);
                 return;
             }
             self.shared.accept.recycle(batch);
+        }
+    }
+
+    /// A commit has ended: puts those that were held in front of what came later, behind one that was begun.
+    pub(crate) fn take_up_held(&mut self) {
+        let Scratch {
+            batches,
+            held,
+            resumed,
+            ..
+        } = &mut self.scratch;
+        let at = usize::from(*resumed).min(batches.len());
+        for batch in held.drain(..).rev() {
+            batches.insert(at, batch);
         }
     }
 
@@ -327,6 +356,9 @@ impl Sequencer {
         candidate: &Candidate,
         arrival: UnixTime,
     ) -> Step {
+        if !self.scratch.resumed && self.must_wait_for_target(candidate) {
+            return Step::Held;
+        }
         let resumed = std::mem::take(&mut self.scratch.resumed);
         // A copy of one whose commit is under way is answered behind it, see `settle`.
         if !resumed && !self.shared.offers.sequence(&candidate.hash) {
@@ -439,12 +471,18 @@ impl Sequencer {
         self.open.octets += token.len() as usize;
         self.open.articles += 1;
         self.next = sequence.next();
+        self.note_filed(candidate, arrival, &numbers);
+        self.do_what_it_asks(batch, candidate, sequence);
+        Step::Filed(sequence)
+    }
+
+    /// Puts what comes of it, if it asks for something, behind it.
+    fn do_what_it_asks(&mut self, batch: &CandidateBatch, candidate: &Candidate, at: Sequence) {
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
-            Some(Asked::Groups(it)) => self.heed(it, (sequence, candidate.hash), batch.holder()),
+            Some(Asked::Groups(it)) => self.heed(it, (at, candidate.hash), batch.holder()),
             asked => debug_assert!(asked.is_none(), "a signature was not looked at"),
         }
-        Step::Filed(sequence)
     }
 
     /// An article got no place: says why, and how many since that was said last, for peers offer them as fast as they can.

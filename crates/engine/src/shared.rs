@@ -24,6 +24,7 @@ use crate::control::nocem::Issuers;
 use crate::control::pending::Pending;
 use crate::control::rules::Rules as ControlRules;
 use crate::control::waiting::Waiting;
+use crate::control::watched::Watched;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::expire::background::Expiry;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) posts: Posts,
     /// Cancels that came before their targets.
     pub(crate) pending: Pending,
+    /// Targets of cancels that are on their way to the sequencer.
+    pub(crate) watched: Arc<Watched>,
     /// Messages about groups that were heeded.
     pub(crate) heeded: Heeded,
     /// Such that wait for approval.

@@ -258,7 +258,7 @@ impl Shared {
     }
 
     /// From when on the id of an article is remembered that goes now: where nobody knows what the time is, from its arrival.
-    fn goes_at(&self, arrival: UnixTime) -> UnixTime {
+    pub(crate) fn goes_at(&self, arrival: UnixTime) -> UnixTime {
         self.time.judging().map_or(arrival, |now| now.max(arrival))
     }
 

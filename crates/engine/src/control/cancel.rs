@@ -1,9 +1,11 @@
 //! cancel and Supersedes: an article that takes another one out (RFC 5537 sections 5.3 and 5.4).
 //!
 //! What comes of it is decided on a thread that may wait for the disk: the target is looked up, its locks are read from
-//! its header block, and what the log will say is made ready.  A target that is not here is waited for ([`Pending`](super::pending::Pending)):
-//! that is said first and looked up then, and the sequencer marks an article as under way before it looks whether a
-//! cancel waits for it, so that of two that pass each other one sees the other.
+//! its header block, and what the log will say is made ready.  It takes effect when the sequencer files its own message and not
+//! before: who is refused takes nothing out.  A target that is not here is watched until then ([`Watched`](super::watched::Watched)):
+//! that is said first and looked up then, and the sequencer marks an article as under way before it looks whether it is
+//! watched, so that of two that pass each other one sees the other.  From its own turn on a cancel waits for a target that has
+//! not come ([`Pending`](super::pending::Pending)); one that came in between it takes out when the commit of that has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +13,12 @@ use std::time::Duration;
 use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS, locks, opened};
 use newsreel_service::{Completion, Connection, Outcome};
 use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
-use newsreel_wire::{IdHash, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, Token, UnixTime};
 
 use super::Asked;
 use super::pending::Limits;
 use super::shares::Holder;
+use super::watched::{Filed, Watch};
 use crate::accept::{Candidate, CandidateBatch};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -39,6 +42,8 @@ pub(crate) struct Cancel {
     target: IdHash,
     keys: LockPrints,
     effect: Effect,
+    /// Of its target, if that is not here.
+    watch: Option<Watch>,
     holder: Holder,
 }
 
@@ -71,6 +76,7 @@ pub(crate) fn asked(
         target: shared.id_hash(target),
         keys,
         effect: Effect::None,
+        watch: None,
         holder: Holder::default(),
     })
 }
@@ -124,7 +130,9 @@ impl LocalService {
             let asking = batch.candidates.get_mut(*at);
             let asked = asking.and_then(|it| it.asked.as_deref_mut());
             match (decided.next().flatten(), asked) {
-                (Some(effect), Some(Asked::Cancel(cancel))) => cancel.effect = effect,
+                (Some((effect, watch)), Some(Asked::Cancel(cancel))) => {
+                    (cancel.effect, cancel.watch) = (effect, watch);
+                }
                 _ => failed.push(*at),
             }
         }
@@ -139,14 +147,20 @@ impl LocalService {
     }
 }
 
+/// What comes of one, and the watch of a target that is not here.
+type Decided = (Effect, Option<Watch>);
+
 /// What comes of each; `None`: it cannot be told.
-fn decide(shared: &Shared, open: &[(usize, PendingRecord)]) -> Vec<Option<Effect>> {
+fn decide(shared: &Shared, open: &[(usize, PendingRecord)]) -> Vec<Option<Decided>> {
     let retired = shared.views.groups().retired();
     let mut memory = Vec::new();
     let mut effects = Vec::with_capacity(open.len());
     for (_, cancel) in open {
-        effects.push(match effect(shared, cancel, &retired, &mut memory) {
-            Ok(effect) => effect,
+        let mut watch = None;
+        let mut wait = || watch = Some(shared.watched.watch(cancel.target));
+        let effect = effect(shared, cancel, &retired, &mut memory, &mut wait);
+        effects.push(match effect {
+            Ok(effect) => effect.map(|effect| (effect, watch)),
             Err(error) => {
                 tracing::error!(%error, "what a cancel is about cannot be read; it is put off");
                 None
@@ -156,12 +170,14 @@ fn decide(shared: &Shared, open: &[(usize, PendingRecord)]) -> Vec<Option<Effect
     effects
 }
 
-/// What comes of a cancel that would wait as this says.
+/// What comes of a cancel that would wait as this says; `wait` has what it does when its target is not here, before that is looked for
+/// again.
 pub(super) fn effect(
     shared: &Shared,
     cancel: &PendingRecord,
     retired: &Retired,
     memory: &mut Vec<u8>,
+    wait: &mut dyn FnMut(),
 ) -> Result<Option<Effect>, Error> {
     let PendingRecord { target, keys, .. } = cancel;
     let (policy, moves) = (shared.policy.load(), shared.moves());
@@ -172,8 +188,7 @@ pub(super) fn effect(
         match shared.views.history().lookup(target)? {
             // Most targets are here.  What is not is waited for before it is looked for again.
             None if !is_expected => {
-                let forgotten = shared.pending.expect(cancel, &shared.waiting_limits());
-                Counters::add(&shared.counters.forgotten, forgotten);
+                wait();
                 is_expected = true;
             }
             None if is_under_way => std::thread::sleep(PAUSE),
@@ -210,6 +225,12 @@ impl Cancel {
 }
 
 impl Shared {
+    /// From now on a target is taken out when it comes, if this may do that.
+    pub(super) fn await_target(&self, cancel: &PendingRecord) {
+        let forgotten = self.pending.expect(cancel, &self.waiting_limits());
+        Counters::add(&self.counters.forgotten, forgotten);
+    }
+
     /// Tells the log now and then what was forgotten of what waits, and of whom.
     pub(super) fn say_what_is_forgotten(&self, now: UnixTime) {
         if let Some((forgotten, whose)) = self.pending.to_say(now) {
@@ -256,16 +277,80 @@ impl Sequencer {
                 let Some(record) = self.where_it_lies(record, *moves) else {
                     return;
                 };
-                record.encode(self.record(kind::WITHDRAWN));
-                self.open.withdrawn.push(record.token);
-                Counters::add(&self.shared.counters.cancelled, 1);
+                self.put_withdrawn(&record);
             }
-            Effect::Wait => {
-                let since = UnixTime(self.shared.clock.now().secs);
-                let record = cancel.waiting(since);
-                record.encode(self.record(kind::CANCEL_PENDING));
+            Effect::Wait => match self.came_meanwhile(cancel) {
+                Some(came) => self.take_out_what_came(cancel, came),
+                None => {
+                    let since = UnixTime(self.shared.clock.now().secs);
+                    let record = cancel.waiting(since);
+                    record.encode(self.record(kind::CANCEL_PENDING));
+                    self.shared.await_target(&record);
+                    self.shared.say_what_is_forgotten(since);
+                }
+            },
+        }
+    }
+
+    fn put_withdrawn(&mut self, record: &WithdrawnRecord) {
+        record.encode(self.record(kind::WITHDRAWN));
+        self.open.withdrawn.push(record.token);
+        Counters::add(&self.shared.counters.cancelled, 1);
+    }
+
+    /// Notes what was filed just now for the cancels on their way that are about it.
+    pub(crate) fn note_filed(
+        &self,
+        candidate: &Candidate,
+        arrival: UnixTime,
+        places: &[(GroupId, ArticleNumber)],
+    ) {
+        self.shared.watched.note(&candidate.hash, || Filed {
+            arrival,
+            places: places.iter().copied().collect(),
+            locks: candidate.locks().map(locks),
+        });
+    }
+
+    /// Whether what this takes out, if it is a cancel, came after it was looked for and is on its way to the disk: where it lies is
+    /// certain when it is there.
+    pub(crate) fn must_wait_for_target(&self, candidate: &Candidate) -> bool {
+        let Some(Asked::Cancel(cancel)) = candidate.asked.as_deref() else {
+            return false;
+        };
+        let watch = cancel.watch.as_ref();
+        watch.is_some_and(|watch| watch.filed().is_some())
+            && self.shared.offers.is_sequenced(&cancel.target)
+    }
+
+    /// The target of a cancel, and where it lies, if it came after it was looked for; none: it did not, or its commit failed.
+    fn came_meanwhile(&self, cancel: &Cancel) -> Option<(Filed, Option<Token>)> {
+        let filed = cancel.watch.as_ref()?.filed()?;
+        match self.shared.views.history().lookup(&cancel.target) {
+            Ok(entry) => Some((filed, entry?.token)),
+            Err(error) => {
+                tracing::error!(%error, "where a cancelled article lies cannot be looked up");
+                None
             }
         }
+    }
+
+    /// The same as for one that was here, by its own locks.
+    fn take_out_what_came(&mut self, cancel: &Cancel, came: (Filed, Option<Token>)) {
+        let (filed, token) = came;
+        let policy = self.shared.policy.load();
+        // Another one may have taken it out.
+        let Some(token) = token.filter(|_| allows(&policy, filed.locks.as_deref(), &cancel.keys))
+        else {
+            return;
+        };
+        self.put_withdrawn(&WithdrawnRecord {
+            reason: Reason::Cancelled,
+            token,
+            id_hash: cancel.target,
+            remembered_from: self.shared.goes_at(filed.arrival),
+            groups: filed.places,
+        });
     }
 
     /// What is to be withdrawn, where it lies by now; `None`: it is gone.  Only what was looked up before a move is looked up again.

@@ -22,6 +22,7 @@ pub(crate) mod signed;
 pub(crate) mod told;
 pub(crate) mod touched;
 pub(crate) mod waiting;
+pub(crate) mod watched;
 
 use newsreel_wire::GroupId;
 use newsreel_wire::article::{Control, Headers, RelayFacts};

@@ -264,7 +264,8 @@ fn withdraw(shared: &Shared, notice: &Notice, holder: Holder) -> Result<(usize, 
                 keys: keys.clone(),
                 holder,
             };
-            match cancel::effect(shared, &cancel, &retired, &mut memory)? {
+            let mut wait = || shared.await_target(&cancel);
+            match cancel::effect(shared, &cancel, &retired, &mut memory, &mut wait)? {
                 Some(Effect::Withdraw(record, _)) => here.push(record),
                 Some(Effect::Wait) => awaited.push(cancel),
                 Some(Effect::None) | None => {}

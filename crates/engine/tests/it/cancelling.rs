@@ -400,3 +400,83 @@ async fn what_was_cancelled_is_remembered_from_then_on() {
         "{went}"
     );
 }
+
+fn superseding(name: &str, target: &str) -> Article {
+    let supersedes = format!("Supersedes: {}\r\n{KEY}{LOCK}", id(target));
+    with(name, &supersedes)
+}
+
+/// An article with Supersedes that was refused, as another one had its message-id, kept its target out, though the log knew nothing of it:
+/// after a start the target was taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_itself_takes_nothing_out() {
+    let world = world_of(Cancels::RequireAuth, &MemoryDisk::new());
+    for (round, order) in ["xyb", "bxy", "xby"].into_iter().enumerate() {
+        let of = |letter: char| format!("{letter}{round}");
+        let article = |letter: char| match letter {
+            'y' => superseding(&of('x'), &of('b')),
+            other => with(&of(other), LOCK),
+        };
+        let sent: Vec<Article> = order.chars().map(article).collect();
+        let outcomes = world.send(&sent).await;
+        for (letter, outcome) in order.chars().zip(outcomes) {
+            let expected = match letter {
+                'y' => Outcome::Duplicate,
+                _ => Outcome::Accepted,
+            };
+            assert_eq!(outcome, expected, "{letter} of {order}");
+        }
+        assert!(is_there(&world, &of('b')).await, "{order}");
+    }
+    // Nor later, nor a cancel that is cancelled itself.
+    let sent = [with("x", LOCK), superseding("x", "b")];
+    let taken = [Outcome::Accepted, Outcome::Duplicate];
+    assert_eq!(world.send(&sent).await, taken);
+    let accepted = [Outcome::Accepted];
+    assert_eq!(world.send(&[with("b", LOCK)]).await, accepted);
+    world.send(&[cancel("c1", "s", KEY)]).await;
+    let refused = [Outcome::Rejected(Reject::Cancelled)];
+    assert_eq!(world.send(&[superseding("s", "t")]).await, refused);
+    assert_eq!(world.send(&[with("t", LOCK)]).await, accepted);
+    assert_eq!(world.problems(), [""; 0]);
+}
+
+/// What came in one write came out otherwise than one by one: a target was kept out by a cancel that had not had its turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chain_in_one_write_comes_out_as_one_by_one() {
+    let memory = MemoryDisk::new();
+    let world = world_of(Cancels::RequireAuth, &memory);
+    // b takes a out, c b, and d is a cancel of c.
+    let chain = |name: &str| {
+        let of = |letter: char| format!("{letter}-{name}");
+        [
+            with(&of('a'), LOCK),
+            superseding(&of('b'), &of('a')),
+            superseding(&of('c'), &of('b')),
+            cancel(&of('d'), &of('c'), KEY),
+        ]
+    };
+    let is_order = |order: &[usize; 4]| (0..4).all(|at| order.contains(&at));
+    let all = (0..256).map(|n: usize| [n / 64, n / 16 % 4, n / 4 % 4, n % 4]);
+    for (round, order) in all.filter(is_order).enumerate() {
+        let (one, other) = (format!("one{round}"), format!("other{round}"));
+        let (alone, together) = (chain(&one), chain(&other));
+        let mut outcomes = Vec::new();
+        for at in order {
+            outcomes.extend(world.send(&alone[at..=at]).await);
+        }
+        let together = order.map(|at| together[at].clone());
+        assert_eq!(world.send(&together).await, outcomes, "{order:?}");
+        for letter in ["a", "b", "c", "d"] {
+            let expected = is_there(&world, &format!("{letter}-{one}")).await;
+            let is_there = is_there(&world, &format!("{letter}-{other}")).await;
+            assert_eq!(is_there, expected, "{letter} of {order:?}");
+        }
+    }
+    assert_eq!(world.problems(), [""; 0]);
+    let count = world.engine.group("misc.test").unwrap().count;
+    let crashed = Arc::new(memory.crash_losing_all());
+    let after = open_on(crashed, &world.config, &world.clock);
+    assert_eq!(after.engine.group("misc.test").unwrap().count, count);
+    assert_eq!(after.problems(), [""; 0]);
+}

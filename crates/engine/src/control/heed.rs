@@ -289,14 +289,13 @@ impl Sequencer {
         let rules = policy.rules.of(message.verb(), &message.sender);
         let (mut asks, mut waits) = (Vec::new(), false);
         let is_one = !message.is_list();
-        let (mut some_is_done, mut some_is_late) = (false, false);
+        let mut some_is_done = false;
         for name in self.groups_to_look_at(heeding) {
             let becomes = becomes(&rules.action(name), heeding.signer.as_ref());
             let may_be_done = becomes == Action::Doit && (is_one || heeding.is_heeded);
             let is_late = may_be_done && self.shared.heeded.is_late(&heeding.record, name);
             let is_done = heeding.is_approved || may_be_done && !is_late;
             some_is_done |= is_done;
-            some_is_late |= is_late;
             let there = self.fields_of(name);
             let there = there.as_ref().map(|(status, text)| (&**status, &**text));
             match (message.meaning.asks_of(name, there), becomes) {
@@ -308,8 +307,10 @@ impl Sequencer {
         let is_heeded = match is_one {
             _ if heeding.is_approved => true,
             true => some_is_done,
-            // All the rest was looked at before.
-            false => heeding.is_heeded && (some_is_done || !some_is_late),
+            false => {
+                let is_superseded = || self.shared.heeded.is_superseded(&heeding.record);
+                heeding.is_heeded && (some_is_done || !is_superseded())
+            }
         };
         waits |= heeding.waits && !is_one;
         if !heeding.is_approved && too_much(&policy, message, &heeding.record, asks.len()).is_some()

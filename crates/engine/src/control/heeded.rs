@@ -68,6 +68,13 @@ impl List {
         self.is_approved == other.is_approved && key(self) == key(other)
     }
 
+    /// Whether it says something of all that another one says something of, as far as they mean the same hierarchy.
+    fn says_all_of(&self, other: &Self) -> bool {
+        let mut left_out = self.scope.named().iter().filter(|(_, is_in)| !is_in);
+        left_out.all(|(name, _)| !other.scope.means(name))
+            && (self.is_approved || self.says == other.says)
+    }
+
     /// Whether it was done of this group, as far as its scope means it.
     fn is_done_of(&self, group: &str) -> bool {
         self.is_approved || self.says.as_ref().is_some_and(|says| says.is_of(group))
@@ -274,6 +281,18 @@ impl Table {
                 .any(|(heeded, list)| is_older(message, heeded, group) && list.is_done_of(group))
     }
 
+    /// Whether a list is older than others that were heeded in all its hierarchies: of what it leaves out it says nothing then that is
+    /// new.
+    fn is_superseded(&self, message: &HeededRecord) -> bool {
+        let Said::List(own) = &message.said else {
+            return false;
+        };
+        own.scope.meant().all(|top| {
+            self.lists_of(top)
+                .any(|(heeded, list)| is_older(message, heeded, top) && list.says_all_of(own))
+        })
+    }
+
     /// Whether something was heeded about a group that came behind a message and is no older, or this message itself, which waits: one of
     /// which this was held back was not, unless somebody approved it.
     pub(super) fn is_settled(&self, waits: &HeededRecord, group: &str, is_held_back: bool) -> bool {
@@ -316,6 +335,11 @@ impl Heeded {
     /// Whether what this message says of a group is older than what was heeded.
     pub(crate) fn is_late(&self, message: &HeededRecord, group: &str) -> bool {
         self.0.read().is_late(message, group)
+    }
+
+    /// Whether a list is older than others that were heeded in all its hierarchies.
+    pub(crate) fn is_superseded(&self, message: &HeededRecord) -> bool {
+        self.0.read().is_superseded(message)
     }
 
     /// Whether what this message, which waits, says of a group has been settled since.
@@ -432,6 +456,32 @@ mod tests {
             };
             assert_eq!([4, 5, 6].map(date_of), is_late, "{own}, {group}, {other}");
         }
+    }
+
+    #[test]
+    fn which_list_says_nothing_new() {
+        for (own, heeded, is_superseded) in [
+            ("de #1", "de #2", true),
+            ("de #2", "de #2", false),
+            ("de", "de #2", true),
+            ("de #1", "#2", true),
+            ("#1", "de #2", false),
+            ("de fr #1", "de #2", false),
+            ("de #1", "de !de.sub #2", false),
+            ("de !de.sub #1", "de !de.sub #2", true),
+            ("de !de.sub #1", "de #2", true),
+            ("de.sub #1", "de #2", false),
+        ] {
+            let mut table = Table::default();
+            table.note(list(heeded, 1, 5));
+            let is_it = table.is_superseded(&list(own, 2, 5));
+            assert_eq!(is_it, is_superseded, "{own}, {heeded}");
+        }
+        // Who may speak of a part only supersedes nobody who may speak of more.
+        let mut table = Table::default();
+        table.note(of(list("de #2", 1, 5), "de.sub.*"));
+        assert!(!table.is_superseded(&of(list("de #1", 2, 5), "de.*")));
+        assert!(table.is_superseded(&of(list("de #1", 2, 5), "de.sub.*")));
     }
 
     /// A list that came behind a newer one that waits, and was done though it is older, hid that from who should approve it.

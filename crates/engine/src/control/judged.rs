@@ -78,15 +78,19 @@ pub(super) fn judge(
             ask.becomes = Action::Log;
         }
     }
-    let may_be_heeded = held_back.is_none() && record.says_something();
-    let is_heeded = may_be_heeded && {
-        let removed = asks.iter().map(|it| it.asked.name());
-        let mut about = message.meaning.named().chain(removed);
-        about.any(|name| {
-            becomes(&rules.action(name), signer) == Action::Doit
-                && !shared.heeded.is_late(&record, name)
-        })
-    };
+    let is_heeded = held_back.is_none()
+        && match message.is_list() {
+            // Of what it leaves out it says something, too, whatever is held back of the rest.
+            true => {
+                record.says_something()
+                    && (asks.iter().any(|it| it.becomes == Action::Doit)
+                        || !shared.heeded.is_superseded(&record))
+            }
+            false => message.meaning.named().any(|name| {
+                becomes(&rules.action(name), signer) == Action::Doit
+                    && !shared.heeded.is_late(&record, name)
+            }),
+        };
     Judged {
         asks,
         is_heeded,

@@ -128,6 +128,9 @@ impl Chosen<'_> {
         let mut says = Vec::new();
         for rule in &self.0 {
             let is_done = becomes(&rule.action, signer) == Action::Doit;
+            if !is_done && rule.groups.matches_all() {
+                says.clear();
+            }
             // What is done of nothing need not be left out.
             if (is_done || !says.is_empty()) && may_meet(&rule.groups, scope) {
                 says.push((rule.groups.clone(), is_done));
@@ -305,6 +308,10 @@ mod tests {
         }
         let elsewhere = Scope::new(vec![("es".to_owned(), true)], std::iter::empty());
         assert!(chosen.says_of(None, &elsewhere).is_empty());
+        let lines = ["all:*:*:doit", "all:*:*:log"].map(str::to_owned);
+        let none = Rules::parse(&lines).unwrap();
+        let none = none.of(Verb::Checkgroups, "a@b.example");
+        assert!(none.says_of(None, &elsewhere).is_empty());
         assert_eq!(Says::parse(&[("[".to_owned(), true)]), None);
     }
 

@@ -288,3 +288,41 @@ async fn what_waits_is_listed_whatever_else_comes() {
     assert_eq!(waiting(&world), expected[2..]);
     assert_eq!(world.problems(), [""; 0]);
 }
+
+/// A list was not remembered for the groups that it leaves out where all that it lists were held back, or not its sender's to change: an
+/// older message made them again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_is_remembered_for_what_it_leaves_out() {
+    let rules = ["all:*:*:drop", "all:*:alt.*:doit", "all:*:de.x.*:doit"];
+    let world = world_of(&rules, |_| {});
+    let say = |time: &str, name: &str, control: &str| at(time, message(name, ADMIN, control, ""));
+    let list = |time: &str, name: &str, arguments: &str, listed: &[&str]| {
+        at(time, list(name, ADMIN, arguments, listed))
+    };
+    send(&world, &[say("22:08:00", "1", "newgroup alt.a")]).await;
+    send(&world, &[list("22:05:00", "2", "alt #5", &["alt.a"])]).await;
+    assert_eq!(waiting(&world), ["<2@t.example>"]);
+    let older = |name: &str| say("22:04:00", name, "newgroup alt.b");
+    send(&world, &[older("3")]).await;
+    let both = ["alt.a", "alt.b"];
+    send(&world, &[list("22:06:00", "4", "alt #4", &both)]).await;
+    assert_eq!(of(&world, "alt."), ["alt.a"]);
+    // Of a hierarchy of which only a part is the sender's.
+    send(&world, &[list("22:05:00", "5", "de #5", &["de.y.a"])]).await;
+    send(&world, &[say("22:04:00", "6", "newgroup de.x.gone")]).await;
+    let together = [
+        say("22:06:00", "7", "newgroup de.x.gone"),
+        list("22:07:00", "8", "de #6", &["de.y.a"]),
+    ];
+    send(&world, &together).await;
+    assert_eq!(of(&world, "de."), [""; 0]);
+    // After a start, too.
+    let world = world.restart();
+    send(&world, &[older("9")]).await;
+    send(&world, &[say("22:06:30", "10", "newgroup de.x.gone")]).await;
+    assert_eq!(of(&world, "alt."), ["alt.a"]);
+    assert_eq!(of(&world, "de."), [""; 0]);
+    // What is newer is heeded as before.
+    send(&world, &[say("22:05:30", "11", "newgroup alt.b")]).await;
+    assert_eq!(of(&world, "alt."), both);
+}

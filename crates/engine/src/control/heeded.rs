@@ -137,9 +137,14 @@ impl Table {
             date: new.date,
             holder: new.holder,
         };
-        if let Some(before) = self.forget_group(&name) {
-            of.at = of.at.max(before.at);
-            of.date = of.date.max(before.date);
+        if let Some(before) = self.forget_group(&name)
+            && (before.date, before.at) > (of.date, of.at)
+        {
+            // One that is older was approved: that one stays the newest, with all that is known of it.
+            of = OfGroup {
+                number: of.number,
+                ..before
+            };
         }
         let octets = HeededRecord::octets_of_group(&name);
         self.of_groups.add(of.holder, of.number, octets);
@@ -156,7 +161,7 @@ impl Table {
     }
 
     fn note_list(&mut self, mut record: HeededRecord) {
-        let Said::List(new) = &mut record.said else {
+        let Said::List(new) = &record.said else {
             return;
         };
         let find = |lists: &BTreeMap<u64, HeededRecord>, is_it: &dyn Fn(&List) -> bool| {
@@ -166,22 +171,22 @@ impl Table {
             (first, usize::from(first.is_some()) + all.count())
         };
         let (like, _) = find(&self.lists, &|old| old.is_like(new));
-        if let Some(before) = like.and_then(|number| self.forget_list(number)) {
-            record.at = record.at.max(before.at);
-            record.date = record.date.max(before.date);
-            if let Said::List(before) = before.said {
-                new.serial = new.serial.max(before.serial);
-            }
-        }
         let (oldest, count) = find(&self.lists, &|old| old.is_by_the_same(new));
-        if count >= HEEDED_LISTS_OF_ONE_MAX
+        if let Some(before) = like.and_then(|number| self.forget_list(number)) {
+            // As of a group.
+            if before.newness() > record.newness() {
+                record = before;
+            }
+        } else if count >= HEEDED_LISTS_OF_ONE_MAX
             && let Some(oldest) = oldest
         {
             self.forget_list(oldest);
         }
         let number = self.number();
-        for name in new.scope.meant() {
-            self.meant.entry(name.to_owned()).or_default().push(number);
+        if let Said::List(list) = &record.said {
+            for name in list.scope.meant() {
+                self.meant.entry(name.to_owned()).or_default().push(number);
+            }
         }
         self.of_lists.add(record.holder, number, record.octets());
         self.lists.insert(number, record);
@@ -306,6 +311,17 @@ impl Table {
                 };
                 counts && list.is_done_of(group)
             })
+    }
+}
+
+impl HeededRecord {
+    /// Of two about the same group, or lists of the same, the one for which this is more is the newer one.
+    const fn newness(&self) -> (Option<u64>, UnixTime, Sequence) {
+        let serial = match &self.said {
+            Said::OfGroup(_) => None,
+            Said::List(list) => list.serial,
+        };
+        (serial, self.date, self.at)
     }
 }
 
@@ -455,6 +471,32 @@ mod tests {
                 table.is_late(&list(own, 2, 5), group)
             };
             assert_eq!([4, 5, 6].map(date_of), is_late, "{own}, {group}, {other}");
+        }
+    }
+
+    /// The largest number, the latest Date and the last arrival were remembered, each of another message: one that was approved though it is
+    /// older hid a newer one that waits, and came in between.
+    #[test]
+    fn an_older_one_that_was_approved_hides_no_newer_one() {
+        let holder = Holder(0);
+        let of_group = |at, date| group("de.x".to_owned(), at, date, holder);
+        let of_list = |at: u64, date, serial: u64| list(&format!("de #{serial}"), at, date);
+        for [newest, older, waits] in [
+            [of_group(1, 9), of_group(3, 3), of_group(2, 5)],
+            [of_list(1, 9, 9), of_list(3, 3, 3), of_list(2, 5, 5)],
+            [of_list(1, 3, 9), of_list(3, 9, 3), of_list(2, 5, 5)],
+        ] {
+            let mut table = Table::default();
+            table.note(newest.clone());
+            table.note(older.clone());
+            assert!(!table.is_settled(&waits, "de.x", false), "{waits:?}");
+            assert_eq!(table.all(), std::slice::from_ref(&newest));
+            assert!(table.is_late(&waits, "de.x"));
+            // In whichever order they were approved.
+            let mut table = Table::default();
+            table.note(older);
+            table.note(newest.clone());
+            assert_eq!(table.all(), [newest]);
         }
     }
 

@@ -243,3 +243,28 @@ async fn who_lists_what_waits_forgets_nothing_that_is_under_way() {
     assert_eq!(waiting(&world), [""; 0]);
     assert_eq!(world.engine.status().control_waiting, 0);
 }
+
+/// Who approved the newest message and then the oldest no longer saw the one between the two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_approves_an_older_one_still_sees_a_newer_one() {
+    let world = world_of(&[], |_| {});
+    let sent = [
+        list("1", ADMIN, "de #9", &["de.a"]),
+        list("2", ADMIN, "de #5", &["de.a", "de.five"]),
+        list("3", ADMIN, "de #3", &["de.a", "de.three"]),
+        at("22:09:00", say("4", "newgroup alt.a moderated")),
+        at("22:05:00", say("5", "rmgroup alt.a")),
+        at("22:03:00", say("6", "newgroup alt.a")),
+    ];
+    for one in &sent {
+        send(&world, std::slice::from_ref(one)).await;
+    }
+    for name in ["1", "3", "4", "6"] {
+        approve(&world, name);
+    }
+    assert_eq!(of(&world, "de."), ["de.a", "de.three"]);
+    let expected = ["<2@t.example>", "<5@t.example>"];
+    assert_eq!(waiting(&world), expected);
+    let world = world.restart();
+    assert_eq!(waiting(&world), expected);
+}

@@ -170,7 +170,7 @@ fn of_control_messages() -> Vec<Fixed> {
         row(
             "What is remembered of one list of groups",
             octets(newsreel_engine::HEEDED_RECORD_OCTETS_MAX as u64),
-            "its hierarchies, its sender, and the rules for him; one that names more waits for approval",
+            "its hierarchies, its sender, and the rules for him; one that names more waits for approval, and can be approved up to 64 KiB and a thirty-second of `log.segment_octets`",
         ),
         row(
             "What `control list` names of a message that waits",

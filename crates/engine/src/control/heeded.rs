@@ -116,6 +116,12 @@ fn room(config: &EngineConfig) -> usize {
     usize::try_from(octets / 2).unwrap_or(usize::MAX)
 }
 
+/// Octets of what is remembered of a message that somebody approves: what has no room would be forgotten at once, and lengths
+/// in the log have sixteen bits.
+pub(super) fn approved_octets_max(config: &EngineConfig) -> usize {
+    room(config).min(usize::from(u16::MAX))
+}
+
 impl Table {
     /// Takes in what was heeded.
     pub(crate) fn note(&mut self, record: HeededRecord) {

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::groups::{self, Message};
 use super::heed::{in_time, signer};
+use super::heeded::approved_octets_max;
 use super::judged::{Ask, Judged, judge};
 use super::keyring::{OpenedKeyring, Signer};
 use super::meaning::GroupAsked;
@@ -236,7 +237,19 @@ impl Engine {
             return Err(none());
         };
         report.asks = judged.asks.iter().map(Ask::by_rule).collect();
-        let heeding = Arc::new(judged.approve(message, at));
+        let heeding = judged.approve(message, at);
+        let (octets, octets_max) = (
+            heeding.record.octets(),
+            approved_octets_max(&self.shared.config),
+        );
+        if octets > octets_max {
+            return Err(Error::Request(format!(
+                "the message names more hierarchies than can be remembered of one ({octets} octets, and there is room for \
+                 {octets_max}), so an older one would undo it; nothing was changed. Ask its sender for a list of fewer \
+                 hierarchies, or make its groups with `newsreel group add`"
+            )));
+        }
+        let heeding = Arc::new(heeding);
         self.ask_until_it_fits(|| Request::ChangeGroups(Arc::clone(&heeding)))?;
         Ok(report)
     }

@@ -268,3 +268,34 @@ async fn who_approves_an_older_one_still_sees_a_newer_one() {
     let world = world.restart();
     assert_eq!(waiting(&world), expected);
 }
+
+/// Of a list of 66,000 hierarchies that was approved the log said another number of them, so that behind a start it was another list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_cannot_be_remembered_is_not_approved() {
+    let world = world_of(&[], |_| {});
+    let named = |name: &str, count: usize| {
+        let listed: Vec<String> = (0..count).map(|n| format!("h{n}.a")).collect();
+        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        list(name, ADMIN, "", &listed)
+    };
+    send(&world, &[named("1", 10_000), named("2", 1000)]).await;
+    let which = ArticleRef::Id("<1@t.example>".to_owned());
+    let refused = world
+        .engine
+        .control_approve(&which)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("more hierarchies than can be"),
+        "{refused}"
+    );
+    assert_eq!(of(&world, "h"), [""; 0]);
+    // One that waits as a rule would not do it, as it names many, can be approved.
+    approve(&world, "2");
+    assert_eq!(of(&world, "h").len(), 1000);
+    let world = world.restart();
+    with_rules(&world, &["all:*:*:doit"]);
+    let older = at("21:00:00", say("3", "newgroup h999.older"));
+    send(&world, &[older]).await;
+    assert_eq!(of(&world, "h").len(), 1000);
+}

@@ -9,7 +9,7 @@ use newsreel_wire::article::{Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, Sequence, UnixTime};
 
 use super::groups::{self, Changes, Message, Verb};
-use super::judged::{judge, too_much};
+use super::judged::{changes_max, judge};
 use super::keyring::{Keyring, OpenedKeyring, Signer};
 use super::meaning::Meaning;
 use super::rules::{Action, becomes};
@@ -287,6 +287,10 @@ impl Sequencer {
         let policy = self.shared.policy.load();
         let message = &heeding.message;
         let rules = policy.rules.of(message.verb(), &message.sender);
+        let most = match heeding.is_approved {
+            true => usize::MAX,
+            false => changes_max(&policy, message),
+        };
         let (mut asks, mut waits) = (Vec::new(), false);
         let is_one = !message.is_list();
         let mut some_is_done = false;
@@ -303,6 +307,12 @@ impl Sequencer {
                 (Some(_), Action::Doit | Action::Log | Action::Mail) => waits = true,
                 (Some(_), Action::Drop | Action::Verify(_)) | (None, _) => {}
             }
+            if asks.len() > most {
+                return Turn {
+                    waits: true,
+                    ..Turn::default()
+                };
+            }
         }
         let is_heeded = match is_one {
             _ if heeding.is_approved => true,
@@ -313,14 +323,6 @@ impl Sequencer {
             }
         };
         waits |= heeding.waits && !is_one;
-        if !heeding.is_approved && too_much(&policy, message, &heeding.record, asks.len()).is_some()
-        {
-            let is_something = !asks.is_empty();
-            return Turn {
-                waits: waits || is_something,
-                ..Turn::default()
-            };
-        }
         Turn {
             changes: Changes::of(asks, creator(message)),
             is_heeded,

@@ -14,6 +14,7 @@ use super::lines::Lines;
 use super::meaning::{GroupAsked, Meaning, Scope};
 use super::rules::{Action, Chosen, Says, becomes};
 use super::shares::Holder;
+use super::touched::TOUCHED_MAX;
 use crate::record::{HeededRecord, Said};
 use crate::shared::{Policy, Shared};
 
@@ -23,6 +24,8 @@ pub(super) struct Ask {
     pub(super) asked: GroupAsked,
     pub(super) rule: Action,
     pub(super) becomes: Action,
+    /// It is done when its turn comes, unless that is too much then.
+    may_be_done: bool,
 }
 
 /// What comes of a message.
@@ -30,7 +33,7 @@ pub(super) struct Ask {
 pub(super) struct Judged {
     /// What it asks for of the groups that are here.
     pub(super) asks: Vec<Ask>,
-    /// It is heeded, at least in part, though nothing may be left to do.
+    /// It is heeded, at least in part, though nothing may be left to do: unless it would change too much when its turn comes.
     pub(super) is_heeded: bool,
     /// As it is remembered if so.
     pub(super) record: HeededRecord,
@@ -52,40 +55,49 @@ pub(super) fn judge(
     let record = remembered(message, signer, came, &rules);
     let compared = shared.committed();
     let asks = message.meaning.asks(shared.views.groups()).into_iter();
+    let is_too_long = record.octets() > HEEDED_RECORD_OCTETS_MAX;
     let ask = |asked: GroupAsked| {
         let rule = rules.action(asked.name());
         let becomes = becomes(&rule, signer);
+        let may_be_done = becomes == Action::Doit && !is_too_long;
         Ask {
             asked,
             rule,
             becomes,
+            may_be_done,
         }
     };
     let mut asks: Vec<Ask> = asks.map(ask).collect();
-    let is_done = |it: &&Ask| it.becomes == Action::Doit;
-    let held_back = too_much(
-        policy,
-        message,
-        &record,
-        asks.iter().filter(is_done).count(),
-    );
-    let mut some_is_late = false;
-    for ask in asks.iter_mut().filter(|it| it.becomes == Action::Doit) {
-        // What is held back need not be held against all that was heeded.
-        let is_late = held_back.is_none() && shared.heeded.is_late(&record, ask.asked.name());
-        some_is_late |= is_late;
-        if is_late || held_back.is_some() {
+    let most = changes_max(policy, message);
+    let (mut done, mut some_is_late) = (0, false);
+    for ask in asks.iter_mut().filter(|it| it.may_be_done) {
+        // What is too much need not be held against all that was heeded.
+        if done > most {
+            break;
+        }
+        if shared.heeded.is_late(&record, ask.asked.name()) {
+            (ask.may_be_done, ask.becomes) = (false, Action::Log);
+            some_is_late = true;
+        } else {
+            done += 1;
+        }
+    }
+    let held_back = match is_too_long {
+        true => Some("it names too many hierarchies"),
+        false => (done > most).then_some(TOO_MUCH),
+    };
+    if held_back.is_some() {
+        for ask in asks.iter_mut().filter(|it| it.becomes == Action::Doit) {
             ask.becomes = Action::Log;
         }
     }
-    let is_heeded = held_back.is_none()
+    // Others may have done some of it when its turn comes, but no more than are known then.
+    let may_be_done = asks.iter().filter(|it| it.may_be_done).count();
+    let is_heeded = !is_too_long
+        && may_be_done <= most.saturating_add(TOUCHED_MAX)
         && match message.is_list() {
             // Of what it leaves out it says something, too, whatever is held back of the rest.
-            true => {
-                record.says_something()
-                    && (asks.iter().any(|it| it.becomes == Action::Doit)
-                        || !shared.heeded.is_superseded(&record))
-            }
+            true => record.says_something() && (done > 0 || !shared.heeded.is_superseded(&record)),
             false => message.meaning.named().any(|name| {
                 becomes(&rules.action(name), signer) == Action::Doit
                     && !shared.heeded.is_late(&record, name)
@@ -100,19 +112,14 @@ pub(super) fn judge(
     }
 }
 
-/// Why a message that would do so many things waits for approval whatever the rules say, if it does.
-pub(super) fn too_much(
-    policy: &Policy,
-    message: &Message,
-    record: &HeededRecord,
-    done: usize,
-) -> Option<&'static str> {
-    if message.is_list() && done > policy.control.checkgroups_changes_max as usize {
-        Some("it changes more groups than control.checkgroups_changes_max")
-    } else if record.octets() > HEEDED_RECORD_OCTETS_MAX {
-        Some("it names too many hierarchies")
-    } else {
-        None
+/// Why a list waits that would do more than [`changes_max`].
+const TOO_MUCH: &str = "it changes more groups than control.checkgroups_changes_max";
+
+/// How many groups a message may change without somebody who approves it, whatever the rules say.
+pub(super) fn changes_max(policy: &Policy, message: &Message) -> usize {
+    match message.is_list() {
+        true => policy.control.checkgroups_changes_max as usize,
+        false => usize::MAX,
     }
 }
 
@@ -200,8 +207,8 @@ impl Judged {
         let (mut done, mut waiting, mut mailed) = (Vec::new(), 0, Vec::new());
         for ask in self.asks {
             match ask.becomes {
-                Action::Doit => done.push(ask.asked.name().to_owned()),
-                Action::Log => waiting += 1,
+                _ if ask.may_be_done && self.is_heeded => done.push(ask.asked.name().to_owned()),
+                Action::Doit | Action::Log => waiting += 1,
                 Action::Mail => mailed.push(ask.asked),
                 Action::Drop | Action::Verify(_) => {}
             }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use newsreel_wire::Sequence;
 
 /// Names that are kept.  Behind more changes than this, all groups are looked at again.
-const TOUCHED_MAX: usize = 10_000;
+pub(super) const TOUCHED_MAX: usize = 10_000;
 
 /// The groups that were changed last.
 #[derive(Debug, Default)]

@@ -272,7 +272,7 @@ async fn a_checkgroups_makes_a_hierarchy_as_it_is_listed() {
     // Too much at once waits.
     let many: String = (0..5).map(|n| format!("alt.many.g{n}\tMany.\n")).collect();
     let all = format!("{list}alt.sub.old\tOld.\n{many}");
-    send(&world, &[check("2", "", &all)]).await;
+    send(&world, &[check("2", "#2", &all)]).await;
     assert_eq!(groups(&world), made);
     let waiting = world.engine.control_waiting().unwrap();
     assert_eq!((waiting[0].asks.len(), waiting[0].more), (3, 3));

@@ -299,3 +299,36 @@ async fn a_list_that_cannot_be_remembered_is_not_approved() {
     send(&world, &[older]).await;
     assert_eq!(of(&world, "h").len(), 1000);
 }
+
+/// A list was held against the limit with the groups that were here before the write: behind newgroups of its groups in the same write it
+/// waited, and an older one undid it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_list_changes_is_counted_when_its_turn_comes() {
+    let world = world_of(&["all:*:*:doit"], |config| {
+        config.control.checkgroups_changes_max = 2;
+    });
+    let made = |name: &str, group: &str| {
+        let text = format!("For your newsgroups file:\n{group}\tOf {group}\n");
+        message(name, ADMIN, &format!("newgroup {group}"), &text)
+    };
+    let all = ["de.a", "de.b", "de.c", "de.d"];
+    let sent = [
+        made("1", all[0]),
+        made("2", all[1]),
+        list("3", ADMIN, "de #5", &all),
+    ];
+    send(&world, &sent).await;
+    assert_eq!(of(&world, "de."), all);
+    assert_eq!(waiting(&world), [""; 0]);
+    send(&world, &[list("4", ADMIN, "de #4", &all[..3])]).await;
+    assert_eq!(of(&world, "de."), all);
+    let more = ["de.a", "de.b", "de.c", "de.d", "de.e", "de.f", "de.g"];
+    let sent = [made("5", "de.e"), list("6", ADMIN, "de #6", &more)];
+    send(&world, &sent).await;
+    assert_eq!(of(&world, "de."), more);
+    assert_eq!(waiting(&world), [""; 0]);
+    // One of which too much is left waits.
+    send(&world, &[list("7", ADMIN, "de #7", &all)]).await;
+    assert_eq!(of(&world, "de."), more);
+    assert_eq!(waiting(&world), ["<7@t.example>"]);
+}

@@ -480,7 +480,7 @@ impl Sequencer {
     fn do_what_it_asks(&mut self, batch: &CandidateBatch, candidate: &Candidate, at: Sequence) {
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
-            Some(Asked::Groups(it)) => self.heed(it, (at, candidate.hash), batch.holder()),
+            Some(Asked::Groups(it)) => self.heed(it, candidate, at, batch.holder()),
             asked => debug_assert!(asked.is_none(), "a signature was not looked at"),
         }
     }

@@ -157,6 +157,39 @@ fn a_flood_of_control_messages_is_a_line_a_second() {
     );
 }
 
+/// The log was told before a message had its turn: of one that is held back behind a newer one in the same write it said that it is heeded.
+#[test]
+fn the_log_says_what_came_of_a_message_in_its_turn() {
+    let rules = "[control]\nrules = ['all:*:*:doit']\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let message = |name: &str, control: &str, minute: u32| {
+        let id = format!("<{name}@control.example>");
+        format!(
+            "TAKETHIS {id}\r\nPath: a!b\r\nFrom: Admin <admin@a.example>\r\nNewsgroups: alt.new\r\nSubject: s\r\n\
+             Date: Wed, 31 Dec 2025 12:{minute:02}:00 +0000\r\nMessage-ID: {id}\r\nControl: {control}\r\n\
+             Approved: admin@a.example\r\n\r\n.\r\n"
+        )
+    };
+    let newer = message("newer", "newgroup misc.test moderated", 30);
+    let older = message("older", "rmgroup misc.test", 10);
+    let mut client = NewsClient::connect(server.address);
+    client.send((newer + &older).as_bytes());
+    for name in ["newer", "older"] {
+        assert_eq!(client.line(), format!("239 <{name}@control.example>"));
+    }
+    server.stop();
+    let log = spool.log();
+    let has = |name: &str, what: &str| {
+        let mut lines = log.lines().filter(|line| line.contains(name));
+        lines.any(|line| line.contains(what))
+    };
+    assert!(has("<newer@", "a control message is heeded"), "{log}");
+    assert!(has("<older@", "a newer one was heeded"), "{log}");
+    assert!(!has("<older@", "a control message is heeded"), "{log}");
+}
+
 /// What anybody posted here the administrator takes back, everywhere.
 #[test]
 fn the_sites_key_opens_what_was_posted_here() {

@@ -84,6 +84,11 @@ impl Changes {
         }
         changes
     }
+
+    /// How many groups are changed.
+    pub(crate) fn count(&self) -> usize {
+        self.make.len() + self.set.len() + self.remove.len()
+    }
 }
 
 /// A message, read.

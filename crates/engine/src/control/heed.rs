@@ -5,17 +5,19 @@
 //! are read in the same moment the second is done behind the first.  What is done goes into the log in one frame with the message,
 //! and so does that it waits for approval.
 
+use newsreel_host::LineLimit;
 use newsreel_wire::article::{Headers, Known, RelayFacts};
-use newsreel_wire::{IdHash, Sequence, UnixTime};
+use newsreel_wire::{Sequence, UnixTime};
 
 use super::groups::{self, Changes, Message, Verb};
-use super::judged::{changes_max, judge};
+use super::judged::{LATE, TOO_MUCH, changes_max, judge};
 use super::keyring::{Keyring, OpenedKeyring, Signer};
+use super::lines::Lines;
 use super::meaning::Meaning;
 use super::rules::{Action, becomes};
 use super::shares::Holder;
 use super::{Asked, nocem, signed, told};
-use crate::accept::CandidateBatch;
+use crate::accept::{Candidate, CandidateBatch};
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::config::Mode;
 use crate::error::Error;
@@ -41,8 +43,10 @@ pub(crate) struct Heeding {
     pub(super) done: Vec<String>,
     /// It counts as heeded, whatever is left to do.
     pub(super) is_heeded: bool,
-    /// Something else of it waits for approval.
-    pub(super) waits: bool,
+    /// So much else of it waits for approval.
+    pub(super) waiting: usize,
+    /// Why, where a rule would have done it.
+    pub(super) held_back: Option<&'static str>,
     /// Somebody approved it: what it asks for is done, whatever the rules say.
     pub(super) is_approved: bool,
 }
@@ -52,7 +56,10 @@ pub(crate) struct Heeding {
 struct Turn {
     changes: Changes,
     is_heeded: bool,
-    waits: bool,
+    /// So much of it waits for approval.
+    waiting: usize,
+    /// Why, where a rule would have done it.
+    held_back: Option<&'static str>,
 }
 
 /// Who signed a message, by these keys.
@@ -119,7 +126,7 @@ pub(crate) fn at_once(
     }
     let came = UnixTime(shared.clock.now().secs);
     let judged = judge(shared, policy, &message, None, came);
-    let (heeding, _) = judged.decide(shared, id.as_str(), message, None);
+    let (heeding, _) = judged.decide(message, None);
     heeding
         .may_do_something(policy)
         .then(|| Asked::Groups(heeding))
@@ -158,7 +165,7 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Heeding> {
     say_whose_signature_is_missing(shared, &policy, &id, &message, &signed);
     let signer = signed.ok();
     let judged = judge(shared, &policy, &message, signer.as_ref(), came);
-    let (heeding, mailed) = judged.decide(shared, &id, message, signer);
+    let (heeding, mailed) = judged.decide(message, signer);
     if !mailed.is_empty() {
         told::tell(shared, &id, &heeding.message, &mailed);
     }
@@ -238,38 +245,71 @@ impl Heeding {
     fn may_do_something(&self, policy: &Policy) -> bool {
         let rules = policy.rules.of(self.message.verb(), &self.message.sender);
         let is_dropped = |name| becomes(&rules.action(name), self.signer.as_ref()) == Action::Drop;
-        self.is_heeded || self.waits || !self.message.meaning.named().all(is_dropped)
+        self.is_heeded || self.waiting > 0 || !self.message.meaning.named().all(is_dropped)
     }
 }
 
 impl Sequencer {
     /// Puts the changes that a message asks for behind it, into the same frame, and that something of it waits.
-    pub(crate) fn heed(&mut self, heeding: &Heeding, message: (Sequence, IdHash), holder: Holder) {
-        let (at, id) = message;
+    pub(crate) fn heed(
+        &mut self,
+        heeding: &Heeding,
+        candidate: &Candidate,
+        at: Sequence,
+        holder: Holder,
+    ) {
         let mut turn = self.turn_of(heeding);
         if turn.is_heeded {
-            let changes_groups = turn.changes != Changes::default();
+            let changes_groups = turn.changes.count() > 0;
             let mut record = heeding.record.clone();
             record.at = at;
             if let Err(error) = self.do_what_is_asked(&turn.changes, record) {
                 if let Some(more) = self.shared.may_say(|lines| &lines.not_done) {
                     tracing::error!(%error, more, "what a control message asks for was not done, or not all of it");
                 }
-                turn.waits = true;
+                turn.is_heeded = false;
+                turn.waiting += turn.changes.count().max(1);
             }
             if changes_groups {
                 self.open.changes_groups = true;
                 self.groups_changed();
             }
         }
-        if turn.waits {
+        self.say_what_came_of_it(candidate.id(), heeding, &turn);
+        if turn.waiting > 0 {
             let signer = heeding.signer.as_ref();
             self.note_waiting(&WaitingRecord {
-                id,
+                id: candidate.hash,
                 since: UnixTime(self.shared.clock.now().secs),
                 holder: signer.map_or(holder, |signer| Holder::of_key(signer.fingerprint())),
                 is_signed: signer.is_some(),
             });
+        }
+    }
+
+    /// Tells the log what came of a message when its turn came.
+    fn say_what_came_of_it(&self, id: &[u8], heeding: &Heeding, turn: &Turn) {
+        let id = String::from_utf8_lossy(id);
+        let message = &heeding.message;
+        let (verb, sender) = (message.verb().name(), &message.sender);
+        if turn.waiting > 0
+            && let Some(more) = self.shared.may_say(|lines| &lines.waits)
+        {
+            tracing::info!(
+                %id, verb, sender, waiting = turn.waiting, held_back = turn.held_back, more,
+                "a control message waits for approval: `newsreel control show` says what it asks for, `newsreel control \
+                 approve` does it"
+            );
+        }
+        let changes = turn.changes.count();
+        let kind: fn(&Lines) -> &LineLimit = match changes {
+            0 => |lines| &lines.heeded,
+            _ => |lines| &lines.changes,
+        };
+        if turn.is_heeded
+            && let Some(more) = self.shared.may_say(kind)
+        {
+            tracing::info!(%id, verb, sender, changes, more, "a control message is heeded");
         }
     }
 
@@ -291,9 +331,13 @@ impl Sequencer {
             true => usize::MAX,
             false => changes_max(&policy, message),
         };
-        let (mut asks, mut waits) = (Vec::new(), false);
         let is_one = !message.is_list();
-        let mut some_is_done = false;
+        // Of a list all the rest was looked at before.
+        let (mut waiting, mut held_back) = match is_one {
+            true => (0, None),
+            false => (heeding.waiting, heeding.held_back),
+        };
+        let (mut asks, mut some_is_done) = (Vec::new(), false);
         for name in self.groups_to_look_at(heeding) {
             let becomes = becomes(&rules.action(name), heeding.signer.as_ref());
             let may_be_done = becomes == Action::Doit && (is_one || heeding.is_heeded);
@@ -304,12 +348,16 @@ impl Sequencer {
             let there = there.as_ref().map(|(status, text)| (&**status, &**text));
             match (message.meaning.asks_of(name, there), becomes) {
                 (Some(asked), _) if is_done => asks.push(asked),
-                (Some(_), Action::Doit | Action::Log | Action::Mail) => waits = true,
+                (Some(_), Action::Doit | Action::Log | Action::Mail) => {
+                    waiting += 1;
+                    held_back = held_back.or(is_late.then_some(LATE));
+                }
                 (Some(_), Action::Drop | Action::Verify(_)) | (None, _) => {}
             }
             if asks.len() > most {
                 return Turn {
-                    waits: true,
+                    waiting: waiting + heeding.done.len().max(asks.len()),
+                    held_back: Some(TOO_MUCH),
                     ..Turn::default()
                 };
             }
@@ -322,11 +370,11 @@ impl Sequencer {
                 heeding.is_heeded && (some_is_done || !is_superseded())
             }
         };
-        waits |= heeding.waits && !is_one;
         Turn {
             changes: Changes::of(asks, creator(message)),
             is_heeded,
-            waits,
+            waiting,
+            held_back,
         }
     }
 

@@ -3,14 +3,12 @@
 //!
 //! No lock is held but for a question about one group, so that a list of any length keeps nobody waiting.
 
-use newsreel_host::LineLimit;
 use newsreel_wire::{Sequence, UnixTime};
 
 use super::groups::Message;
 use super::heed::Heeding;
 use super::heeded::{HEEDED_RECORD_OCTETS_MAX, List};
 use super::keyring::Signer;
-use super::lines::Lines;
 use super::meaning::{GroupAsked, Meaning, Scope};
 use super::rules::{Action, Chosen, Says, becomes};
 use super::shares::Holder;
@@ -37,7 +35,7 @@ pub(super) struct Judged {
     pub(super) is_heeded: bool,
     /// As it is remembered if so.
     pub(super) record: HeededRecord,
-    /// Why something waits that a rule would have done.
+    /// Why something waits that a rule would have done, whatever is done before its turn.
     held_back: Option<&'static str>,
     /// The views of the groups had all that was committed up to here, at least.
     compared: Sequence,
@@ -82,19 +80,19 @@ pub(super) fn judge(
             done += 1;
         }
     }
-    let held_back = match is_too_long {
-        true => Some("it names too many hierarchies"),
-        false => (done > most).then_some(TOO_MUCH),
-    };
-    if held_back.is_some() {
+    if is_too_long || done > most {
         for ask in asks.iter_mut().filter(|it| it.becomes == Action::Doit) {
             ask.becomes = Action::Log;
         }
     }
     // Others may have done some of it when its turn comes, but no more than are known then.
     let may_be_done = asks.iter().filter(|it| it.may_be_done).count();
-    let is_heeded = !is_too_long
-        && may_be_done <= most.saturating_add(TOUCHED_MAX)
+    let held_back = match is_too_long {
+        true => Some("it names too many hierarchies"),
+        false if may_be_done > most.saturating_add(TOUCHED_MAX) => Some(TOO_MUCH),
+        false => None,
+    };
+    let is_heeded = held_back.is_none()
         && match message.is_list() {
             // Of what it leaves out it says something, too, whatever is held back of the rest.
             true => record.says_something() && (done > 0 || !shared.heeded.is_superseded(&record)),
@@ -107,13 +105,16 @@ pub(super) fn judge(
         asks,
         is_heeded,
         record,
-        held_back: held_back.or(some_is_late.then_some("a newer one was heeded")),
+        held_back: held_back.or(some_is_late.then_some(LATE)),
         compared,
     }
 }
 
 /// Why a list waits that would do more than [`changes_max`].
-const TOO_MUCH: &str = "it changes more groups than control.checkgroups_changes_max";
+pub(super) const TOO_MUCH: &str = "it changes more groups than control.checkgroups_changes_max";
+
+/// Why something waits that is older than what was heeded.
+pub(super) const LATE: &str = "a newer one was heeded";
 
 /// How many groups a message may change without somebody who approves it, whatever the rules say.
 pub(super) fn changes_max(policy: &Policy, message: &Message) -> usize {
@@ -196,11 +197,9 @@ impl HeededRecord {
 }
 
 impl Judged {
-    /// What the sequencer is to do, and what a mail is to tell of; the log is told of what is not done.
+    /// What the sequencer is to do, and what a mail is to tell of.
     pub(super) fn decide(
         self,
-        shared: &Shared,
-        id: &str,
         message: Message,
         signer: Option<Signer>,
     ) -> (Heeding, Vec<GroupAsked>) {
@@ -214,32 +213,13 @@ impl Judged {
             }
         }
         waiting += mailed.len();
-        let (verb, sender) = (message.verb().name(), &message.sender);
-        if waiting > 0
-            && let Some(more) = shared.may_say(|lines| &lines.waits)
-        {
-            tracing::info!(
-                %id, verb, sender, waiting, held_back = self.held_back, more,
-                "a control message waits for approval: `newsreel control show` says what it asks for, `newsreel control \
-                 approve` does it"
-            );
-        }
-        let changes = done.len();
-        let kind: fn(&Lines) -> &LineLimit = match changes {
-            0 => |lines| &lines.heeded,
-            _ => |lines| &lines.changes,
-        };
-        if self.is_heeded
-            && let Some(more) = shared.may_say(kind)
-        {
-            tracing::info!(%id, verb, sender, changes, more, "a control message is heeded");
-        }
         let heeding = Heeding {
             record: self.record,
             compared: self.compared,
             done,
             is_heeded: self.is_heeded,
-            waits: waiting > 0,
+            waiting,
+            held_back: self.held_back,
             is_approved: false,
             message,
             signer,
@@ -257,7 +237,8 @@ impl Judged {
             compared: self.compared,
             done: names.collect(),
             is_heeded: true,
-            waits: false,
+            waiting: 0,
+            held_back: None,
             is_approved: true,
             message,
             signer: None,

@@ -22,7 +22,7 @@ use newsreel_wire::{
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::config::{ArticlesConfig, Mode, UnknownGroups};
 use crate::control::{self, Asked};
@@ -121,6 +121,15 @@ impl Candidate {
         self.article.get(part).unwrap_or_default()
     }
 
+    /// Whether groups may be others behind it.
+    pub(crate) fn changes_groups(&self) -> bool {
+        match self.asked.as_deref() {
+            Some(Asked::Groups(heeding)) => heeding.is_heeded,
+            Some(Asked::Signed(_)) => true,
+            Some(Asked::Cancel(_) | Asked::Notice(_)) | None => false,
+        }
+    }
+
     /// The content of its Cancel-Lock.
     pub(crate) fn locks(&self) -> Option<&[u8]> {
         let locks = self.locks.as_ref()?;
@@ -145,6 +154,8 @@ pub(crate) struct CandidateBatch {
     pub(crate) text: Vec<u8>,
     /// Room in the queue, given back when the batch is done with.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
+    /// Who waits until the commit of the last one has ended: told by its end, whatever came of it.
+    pub(crate) ended: Option<oneshot::Sender<()>>,
 }
 
 /// What goes in front of the content of Path, for who is whom Path says and, behind it, for who is not.
@@ -227,6 +238,7 @@ impl Accept {
             next: 0,
             text,
             permit: None,
+            ended: None,
         }
     }
 

@@ -411,6 +411,7 @@ impl Attach<'_> {
             next: 0,
             text: Vec::new(),
             permit: None,
+            ended: None,
         });
         let from = batch.text.len();
         if self.engine.shared.config.sequencer.mode == Mode::Reader {

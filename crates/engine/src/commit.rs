@@ -16,6 +16,7 @@ use newsreel_service::{Connection, Outcome};
 use newsreel_store::{BatchWrite, Reservation};
 use newsreel_wire::{BufferId, IdHash, Sequence, Token};
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::requests::Waiting;
 
@@ -58,6 +59,8 @@ pub(crate) struct Commit {
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) waiting: Vec<Waiting>,
+    /// Who waits until it has ended, and is told by the end of these.
+    pub(crate) ended: Vec<oneshot::Sender<()>>,
     /// Where the articles lie that it withdraws.
     pub(crate) withdrawn: Vec<Token>,
     pub(crate) octets: usize,
@@ -82,6 +85,7 @@ impl Commit {
         self.reservations.clear();
         self.deliveries.clear();
         self.waiting.clear();
+        self.ended.clear();
         self.withdrawn.clear();
         self.octets = 0;
         self.articles = 0;

@@ -22,10 +22,12 @@ use newsreel_wire::{
     ArticleNumber, GroupId, GroupName, IdHash, MessageId, Token, UnixTime, Wildmat,
 };
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
-use crate::accept::{self, LookedUp, Origin};
+use crate::accept::{self, Candidate, CandidateBatch, LookedUp, Origin};
 use crate::active::ActiveList;
 use crate::config::Mode;
+use crate::control;
 use crate::counters::Counters;
 use crate::newnews::NewnewsCursor;
 use crate::offers::Claim;
@@ -341,13 +343,21 @@ impl LocalService {
         from.complete(answers.collect::<Vec<_>>());
     }
 
-    /// Judges articles and queues what passes; each is answered once.
+    /// Judges articles and queues what passes; each is answered once.  What comes behind a message about groups is judged with the
+    /// groups as that leaves them.
     pub(crate) async fn take(
         &self,
         batch: &mut Vec<Transfer>,
         from: &Arc<Connection>,
         origin: Origin,
     ) {
+        while !batch.is_empty() {
+            self.take_some(batch, from, origin).await;
+        }
+    }
+
+    /// Takes as many of them as can be judged now; done when nothing of it changes groups any more.
+    async fn take_some(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>, origin: Origin) {
         let shared = &self.shared;
         let octets: usize = batch.iter().map(|transfer| transfer.article.len()).sum();
         let all = (shared.config.sequencer.queue_octets_max as usize / 1024).max(1);
@@ -361,25 +371,9 @@ impl LocalService {
             return;
         };
         let found = self.look_up(batch).await;
-        let now = shared.time.judging();
         let mut candidates = shared.accept.batch(shared, from, origin);
         candidates.permit = Some(permit);
-        let mut answered = Vec::new();
-        for (transfer, looked_up) in batch.drain(..).zip(found) {
-            let hash = looked_up.hash;
-            if let Err(outcome) = accept::judge(shared, now, &transfer, looked_up, &mut candidates)
-            {
-                shared.accept.count(&shared.counters, &outcome);
-                answered.push(Completion {
-                    ticket: transfer.ticket,
-                    outcome,
-                });
-                shared.offers.unclaim(&hash, from.id());
-            }
-        }
-        if !answered.is_empty() {
-            from.complete(answered);
-        }
+        self.judge_some(batch, found, from, &mut candidates);
         self.settle_filtered(&mut candidates, from, origin).await;
         self.settle_cancels(&mut candidates, from).await;
         self.settle_signed(&mut candidates).await;
@@ -387,12 +381,69 @@ impl LocalService {
             shared.accept.recycle(candidates);
             return;
         }
+        let ended = self.queue_up(candidates);
+        if let Some(ended) = ended {
+            // It only ends.
+            let _ = ended.await;
+        }
+    }
+
+    /// Judges articles, up to one behind a message that may change groups; those that pass are candidates, the others are answered.
+    fn judge_some(
+        &self,
+        batch: &mut Vec<Transfer>,
+        found: Vec<LookedUp>,
+        from: &Connection,
+        candidates: &mut CandidateBatch,
+    ) {
+        let shared = &self.shared;
+        let now = shared.time.judging();
+        let (mut answered, mut judged, mut changes_groups) = (Vec::new(), 0, false);
+        for (transfer, looked_up) in batch.iter().zip(found) {
+            // Of several such messages each is worked out in its turn, behind those before it.
+            if changes_groups && !control::is_about_groups(&shared.policy.load(), &transfer.article)
+            {
+                break;
+            }
+            judged += 1;
+            let hash = looked_up.hash;
+            match accept::judge(shared, now, transfer, looked_up, candidates) {
+                Ok(()) => {
+                    let last = candidates.candidates.last();
+                    changes_groups |= last.is_some_and(Candidate::changes_groups);
+                }
+                Err(outcome) => {
+                    shared.accept.count(&shared.counters, &outcome);
+                    answered.push(Completion {
+                        ticket: transfer.ticket,
+                        outcome,
+                    });
+                    shared.offers.unclaim(&hash, from.id());
+                }
+            }
+        }
+        batch.drain(..judged);
+        if !answered.is_empty() {
+            from.complete(answered);
+        }
+    }
+
+    /// Queues candidates; what ends with their commit, if they may change groups.
+    fn queue_up(&self, mut candidates: CandidateBatch) -> Option<oneshot::Receiver<()>> {
+        let shared = &self.shared;
+        let mut all = candidates.candidates.iter();
+        let ended = all.any(Candidate::changes_groups).then(|| {
+            let (ending, ended) = oneshot::channel();
+            candidates.ended = Some(ending);
+            ended
+        });
         for candidate in &candidates.candidates {
             shared.offers.queue(&candidate.hash);
         }
         if let Err(late) = shared.inbox.push_batch(candidates) {
             shared.give_back(late);
         }
+        ended
     }
 
     /// What holds up all offers at present.

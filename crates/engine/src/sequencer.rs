@@ -320,6 +320,7 @@ impl Sequencer {
                 self.scratch.batches.push_front(batch);
                 return;
             }
+            self.open.ended.extend(batch.ended.take());
             self.shared.accept.recycle(batch);
         }
     }

@@ -42,7 +42,7 @@ pub(crate) struct Heeding {
     /// Of which of them something is to be done.
     pub(super) done: Vec<String>,
     /// It counts as heeded, whatever is left to do.
-    pub(super) is_heeded: bool,
+    pub(crate) is_heeded: bool,
     /// So much else of it waits for approval.
     pub(super) waiting: usize,
     /// Why, where a rule would have done it.

@@ -65,6 +65,12 @@ pub(crate) fn asked(
     Some(Box::new(asked))
 }
 
+/// Whether an article is a message about groups.
+pub(crate) fn is_about_groups(policy: &Policy, wire: &[u8]) -> bool {
+    let headers = Headers::scan_within(wire, policy.articles.header_limits());
+    headers.is_ok_and(|headers| groups::verb_of(&headers).is_some())
+}
+
 /// Whether it is about groups, which need not be here then.
 pub(crate) fn is_of_groups(control: &Control<'_>) -> bool {
     groups::Verb::parse(control.verb()).is_some()

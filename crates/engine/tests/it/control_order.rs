@@ -7,7 +7,7 @@ use std::time::Duration;
 use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{MemoryDisk, Op};
-use newsreel_service::Outcome;
+use newsreel_service::{Outcome, Reject};
 
 use crate::control_groups::{ADMIN, Article, groups, message, send};
 use crate::control_newest::{at, list, of, waiting, world_of};
@@ -123,7 +123,6 @@ async fn a_group_that_is_made_again_in_one_go_goes_on_above() {
         say("4", "newgroup alt.new"),
     ];
     send(&world, &sent).await;
-    // It is looked for before the sequencer has it: so it comes in a write of its own.
     assert_eq!(world.send(&[article(5)]).await, [Outcome::Accepted]);
     assert_eq!(world.high("alt.new"), 3);
     assert_eq!(world.lines("alt.new").await.len(), 1);
@@ -331,4 +330,41 @@ async fn what_a_list_changes_is_counted_when_its_turn_comes() {
     send(&world, &[list("7", ADMIN, "de #7", &all)]).await;
     assert_eq!(of(&world, "de."), more);
     assert_eq!(waiting(&world), ["<7@t.example>"]);
+}
+
+/// Articles were judged with the groups that were here before the write: behind the newgroup of their group they were refused for good, and
+/// behind one that made it moderated they were filed without Approved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_article_behind_a_message_is_judged_with_the_groups_as_that_leaves_them() {
+    let world = world_of(&["all:*:*:doit"], |_| {});
+    let article = |n: usize| crate::world::article(n, "alt.new");
+    let sent = [
+        article(1),
+        say("2", "newgroup alt.new"),
+        article(3),
+        article(4),
+        say("5", "newgroup alt.new moderated"),
+        article(6),
+        list("7", ADMIN, "alt", &["alt.other"]),
+        article(8),
+        crate::world::article(9, "alt.other"),
+    ];
+    let taken = Outcome::Accepted;
+    let (unknown, unapproved) = (
+        Outcome::Rejected(Reject::UnknownGroups),
+        Outcome::Rejected(Reject::NotApproved),
+    );
+    assert_eq!(
+        world.send(&sent).await,
+        [
+            unknown, taken, taken, taken, taken, unapproved, taken, unknown, taken
+        ]
+    );
+    assert_eq!(of(&world, "alt."), ["alt.other"]);
+    assert_eq!(world.high("alt.other"), 1);
+    // What waits for approval holds nobody up.
+    with_rules(&world, &[]);
+    let sent = [say("10", "newgroup alt.more"), article(11)];
+    assert_eq!(world.send(&sent).await, [taken, unknown]);
+    assert_eq!(world.problems(), [""; 0]);
 }

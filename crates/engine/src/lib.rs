@@ -84,6 +84,7 @@ pub use control::groups::CHECKGROUPS_LINES_MAX;
 pub use control::heeded::{
     HEEDED_LISTS_MAX, HEEDED_LISTS_OF_ONE_MAX, HEEDED_OCTETS_MAX, HEEDED_RECORD_OCTETS_MAX,
 };
+pub use control::judged::ASKS_COUNTED_MAX;
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
 pub use control::meaning::GroupAsked;
 pub use control::pending::PENDING_KEYS_MAX;

@@ -175,7 +175,7 @@ fn of_control_messages() -> Vec<Fixed> {
         row(
             "What `control list` names of a message that waits",
             format!("{} changes", newsreel_engine::ASKS_LISTED_MAX),
-            "the rest is counted, so that no flood fills memory; `control show` says all",
+            "the rest is counted, up to 100 or `control.checkgroups_changes_max`, so that no flood fills memory or takes long; `control show` says all",
         ),
         row(
             "Mails about control messages in an hour",

@@ -125,7 +125,7 @@ pub(crate) fn at_once(
         return unproved(Some(message));
     }
     let came = UnixTime(shared.clock.now().secs);
-    let judged = judge(shared, policy, &message, None, came);
+    let judged = judge(shared, policy, &message, None, came, None);
     let (heeding, _) = judged.decide(message, None);
     heeding
         .may_do_something(policy)
@@ -164,7 +164,7 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Heeding> {
     let signed = in_time(signed, &policy, &message, came);
     say_whose_signature_is_missing(shared, &policy, &id, &message, &signed);
     let signer = signed.ok();
-    let judged = judge(shared, &policy, &message, signer.as_ref(), came);
+    let judged = judge(shared, &policy, &message, signer.as_ref(), came, None);
     let (heeding, mailed) = judged.decide(message, signer);
     if !mailed.is_empty() {
         told::tell(shared, &id, &heeding.message, &mailed);

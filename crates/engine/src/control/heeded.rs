@@ -304,6 +304,23 @@ impl Table {
         })
     }
 
+    /// Whether lists came behind a list that waits, are no older, and were done of all that is below its hierarchies: then that is
+    /// settled, of whatever groups.
+    fn is_settled_below(&self, waits: &HeededRecord) -> bool {
+        let Said::List(own) = &waits.said else {
+            return false;
+        };
+        own.scope.meant().all(|top| {
+            self.lists_of(top).any(|(heeded, list)| {
+                let says = list.says.as_ref();
+                heeded.at > waits.at
+                    && !is_older(heeded, waits, top)
+                    && list.scope.is_plain_below(top)
+                    && (list.is_approved || says.is_some_and(|says| says.is_of_all_below(top)))
+            })
+        })
+    }
+
     /// Whether something was heeded about a group that came behind a message and is no older, or this message itself, which waits: one of
     /// which this was held back was not, unless somebody approved it.
     pub(super) fn is_settled(&self, waits: &HeededRecord, group: &str, is_held_back: bool) -> bool {
@@ -367,6 +384,11 @@ impl Heeded {
     /// Whether what this message, which waits, says of a group has been settled since.
     pub(crate) fn is_settled(&self, waits: &HeededRecord, group: &str, is_held_back: bool) -> bool {
         self.0.read().is_settled(waits, group, is_held_back)
+    }
+
+    /// Whether all that this list, which waits, says of what is below its hierarchies has been settled since.
+    pub(crate) fn is_settled_below(&self, waits: &HeededRecord) -> bool {
+        self.0.read().is_settled_below(waits)
     }
 
     /// Octets that all of it takes in the log.
@@ -503,6 +525,29 @@ mod tests {
             table.note(older);
             table.note(newest.clone());
             assert_eq!(table.all(), [newest]);
+        }
+    }
+
+    #[test]
+    fn which_list_is_settled_as_a_whole() {
+        let waits = list("de #6", 5, 5);
+        for (heeded, is_settled) in [
+            (list("de #7", 9, 4), true),
+            (list("de #5", 9, 9), false),
+            (list("de #7", 4, 9), false),
+            (list("#7", 9, 5), true),
+            (list("de !de.sub #7", 9, 5), false),
+            (list("de de.sub #7", 9, 5), false),
+            (list("fr #7", 9, 5), false),
+            (of(list("de #7", 9, 5), "de.*"), true),
+            (of(list("de #7", 9, 5), "de.sub.*"), false),
+        ] {
+            let mut table = Table::default();
+            table.note(heeded.clone());
+            assert_eq!(table.is_settled_below(&waits), is_settled, "{heeded:?}");
+            if is_settled {
+                assert!(table.is_settled(&waits, "de.some.x", true), "{heeded:?}");
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use super::meaning::{GroupAsked, Meaning, Scope};
 use super::rules::{Action, Chosen, Says, becomes};
 use super::shares::Holder;
 use super::touched::TOUCHED_MAX;
+use crate::local::more_until;
 use crate::record::{HeededRecord, Said};
 use crate::shared::{Policy, Shared};
 
@@ -41,18 +42,96 @@ pub(super) struct Judged {
     compared: Sequence,
 }
 
-/// Judges a message that came then, by the rules that hold now and by what was heeded.
+/// Of a message that waits so much of what it asks for is looked at, if `control.checkgroups_changes_max` is not more: thousands may wait
+/// that ask for thousands of groups each.
+pub const ASKS_COUNTED_MAX: usize = 100;
+
+/// What a message that waits asks for, as far as no rule drops that and it is not settled, or a rule would do it: no more than it takes
+/// to know that it is too much.
+fn asks_that_wait(
+    shared: &Shared,
+    policy: &Policy,
+    message: &Message,
+    record: &HeededRecord,
+    becomes: impl Fn(&str) -> Action,
+) -> Vec<GroupAsked> {
+    let groups = shared.views.groups();
+    let most = changes_max(policy, message).max(ASKS_COUNTED_MAX);
+    let is_settled = |name: &str| shared.heeded.is_settled(record, name, true);
+    if shared.heeded.is_settled_below(record) {
+        let mut asks = message.meaning.asks_of_tops(groups);
+        asks.retain(|it| becomes(it.name()) != Action::Drop && !is_settled(it.name()));
+        return asks;
+    }
+    let mut asks = Vec::new();
+    let (mut waiting, mut settled) = (0, 0);
+    let _ = message.meaning.each_ask(groups, &mut |asked| {
+        let name = asked.name();
+        let is_looked_at = match becomes(name) {
+            Action::Drop => false,
+            _ if !is_settled(name) => {
+                waiting += 1;
+                true
+            }
+            // It counts for whether all of it is too much.
+            Action::Doit => {
+                settled += 1;
+                settled <= most
+            }
+            _ => false,
+        };
+        if is_looked_at {
+            asks.push(asked);
+        }
+        more_until(waiting > most)
+    });
+    asks
+}
+
+/// Leaves what is older than what was heeded; how much of the rest a rule lets be done, and whether something is left.  What is too
+/// much need not be held against all that was heeded.
+fn leave_what_is_late(
+    shared: &Shared,
+    record: &HeededRecord,
+    asks: &mut [Ask],
+    most: usize,
+) -> (usize, bool) {
+    let (mut done, mut some_is_late) = (0, false);
+    for ask in asks.iter_mut().filter(|it| it.may_be_done) {
+        if done > most {
+            break;
+        }
+        if shared.heeded.is_late(record, ask.asked.name()) {
+            (ask.may_be_done, ask.becomes) = (false, Action::Log);
+            some_is_late = true;
+        } else {
+            done += 1;
+        }
+    }
+    (done, some_is_late)
+}
+
+/// Judges a message that came then, by the rules that hold now and by what was heeded.  Of one that waits, and stands there in the log,
+/// only what waits of it is looked at, and not all if it is much.
 pub(super) fn judge(
     shared: &Shared,
     policy: &Policy,
     message: &Message,
     signer: Option<&Signer>,
     came: UnixTime,
+    waits: Option<Sequence>,
 ) -> Judged {
     let rules = policy.rules.of(message.verb(), &message.sender);
-    let record = remembered(message, signer, came, &rules);
+    let mut record = remembered(message, signer, came, &rules);
     let compared = shared.committed();
-    let asks = message.meaning.asks(shared.views.groups()).into_iter();
+    let asks = match waits {
+        None => message.meaning.asks(shared.views.groups()),
+        Some(at) => {
+            record.at = at;
+            let becomes = |name: &str| becomes(&rules.action(name), signer);
+            asks_that_wait(shared, policy, message, &record, becomes)
+        }
+    };
     let is_too_long = record.octets() > HEEDED_RECORD_OCTETS_MAX;
     let ask = |asked: GroupAsked| {
         let rule = rules.action(asked.name());
@@ -65,21 +144,9 @@ pub(super) fn judge(
             may_be_done,
         }
     };
-    let mut asks: Vec<Ask> = asks.map(ask).collect();
+    let mut asks: Vec<Ask> = asks.into_iter().map(ask).collect();
     let most = changes_max(policy, message);
-    let (mut done, mut some_is_late) = (0, false);
-    for ask in asks.iter_mut().filter(|it| it.may_be_done) {
-        // What is too much need not be held against all that was heeded.
-        if done > most {
-            break;
-        }
-        if shared.heeded.is_late(&record, ask.asked.name()) {
-            (ask.may_be_done, ask.becomes) = (false, Action::Log);
-            some_is_late = true;
-        } else {
-            done += 1;
-        }
-    }
+    let (done, some_is_late) = leave_what_is_late(shared, &record, &mut asks, most);
     if is_too_long || done > most {
         for ask in asks.iter_mut().filter(|it| it.becomes == Action::Doit) {
             ask.becomes = Action::Log;

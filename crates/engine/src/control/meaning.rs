@@ -5,6 +5,8 @@
 //! What an administrator has set here (closed, aliases, local posting) is left; only the moderated flag of groups that are open
 //! is changed.
 
+use std::ops::ControlFlow;
+
 use newsreel_index::{Group, Groups};
 use newsreel_wire::GroupName;
 use serde::Serialize;
@@ -176,30 +178,61 @@ impl Meaning {
 
     /// All that it asks for where these groups are here.
     pub(crate) fn asks(&self, groups: &Groups) -> Vec<GroupAsked> {
+        let mut asks = Vec::new();
+        let _ = self.each_ask(groups, &mut |asked| {
+            asks.push(asked);
+            ControlFlow::Continue(())
+        });
+        asks
+    }
+
+    /// Visits what it asks for where these groups are here, until that is enough.
+    pub(super) fn each_ask(
+        &self,
+        groups: &Groups,
+        visit: &mut dyn FnMut(GroupAsked) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         fn there(group: &Option<Group>) -> There<'_> {
             let group = group.as_ref();
             group.map(|it| (it.status(), it.description()))
         }
-        let mut asks = Vec::new();
-        if let Self::Checkgroups { wanted, scope } = self {
-            // Each is meant, and need not be looked for in the list.
-            let of = |one: &Wanted| one.asks(there(&groups.by_name(&one.name)));
-            asks.extend(wanted.iter().filter_map(of));
-            let is_listed = |name: &str| {
-                let found = wanted.binary_search_by(|one| one.name.as_str().cmp(name));
-                found.is_ok()
-            };
-            scope.each_there(groups, |group| {
-                if !is_listed(group.name()) {
-                    let there = Some((group.status(), group.description()));
-                    asks.extend(self.asks_of(group.name(), there));
-                }
-            });
-        } else {
-            let of = |name: &str| self.asks_of(name, there(&groups.by_name(name)));
-            asks.extend(self.named().filter_map(of));
+        let mut visit_some = |asked: Option<GroupAsked>| match asked {
+            Some(asked) => visit(asked),
+            None => ControlFlow::Continue(()),
+        };
+        let Self::Checkgroups { wanted, scope } = self else {
+            for name in self.named() {
+                visit_some(self.asks_of(name, there(&groups.by_name(name))))?;
+            }
+            return ControlFlow::Continue(());
+        };
+        // Each is meant, and need not be looked for in the list.
+        for one in wanted {
+            visit_some(one.asks(there(&groups.by_name(&one.name))))?;
         }
-        asks
+        scope.each_there(groups, &mut |group| {
+            let name = group.name();
+            let found = wanted.binary_search_by(|one| one.name.as_str().cmp(name));
+            match found {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => {
+                    visit_some(self.asks_of(name, Some((group.status(), group.description()))))
+                }
+            }
+        })
+    }
+
+    /// What it asks for of the groups whose names are those of its hierarchies, where these are here.
+    pub(super) fn asks_of_tops(&self, groups: &Groups) -> Vec<GroupAsked> {
+        let Self::Checkgroups { scope, .. } = self else {
+            return Vec::new();
+        };
+        let ask = |top: &str| {
+            let group = groups.by_name(top);
+            let there = group.as_ref().map(|it| (it.status(), it.description()));
+            self.asks_of(top, there)
+        };
+        scope.meant().filter_map(ask).collect()
     }
 }
 
@@ -272,45 +305,64 @@ impl Scope {
         self.named.get(found.ok()?).map(|(_, is_in)| *is_in)
     }
 
-    /// Visits the groups that are here and that it means, each once.
-    fn each_there(&self, groups: &Groups, mut visit: impl FnMut(&Group)) {
+    /// Whether it names nothing below a hierarchy: all below is then in the one that that is in.
+    pub(crate) fn is_plain_below(&self, top: &str) -> bool {
+        let mut named = self.named.iter();
+        !named.any(|(name, _)| hierarchies_of(name).skip(1).any(|above| above == top))
+    }
+
+    /// Visits the groups that are here and that it means, each once, until that is enough.
+    fn each_there(
+        &self,
+        groups: &Groups,
+        visit: &mut dyn FnMut(&Group) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         for top in self.meant() {
             // What lies below a hierarchy that is meant as well was visited with that.
             let mut above = hierarchies_of(top).skip(1);
             if above.any(|name| self.is_in(name) == Some(true)) {
                 continue;
             }
-            let mut visit = |group: &Group| {
-                if self.means(group.name()) {
-                    visit(group);
-                }
+            let mut visit_meant = |group: &Group| match self.means(group.name()) {
+                true => visit(group),
+                false => ControlFlow::Continue(()),
             };
-            groups.by_name(top).iter().for_each(&mut visit);
-            each_below(groups, top, &mut visit);
+            if let Some(group) = groups.by_name(top) {
+                visit_meant(&group)?;
+            }
+            each_below(groups, top, &mut visit_meant)?;
         }
+        ControlFlow::Continue(())
     }
 }
 
 /// Groups that are looked at in one go, at most.
 const STEP_MAX: usize = 1024;
 
-/// Visits the groups of a hierarchy, in order of their names: reads no others, but for some behind them.
-fn each_below(groups: &Groups, top: &str, visit: &mut dyn FnMut(&Group)) {
+/// Visits the groups of a hierarchy, in order of their names, until that is enough: reads no others, but for some behind them.
+fn each_below(
+    groups: &Groups,
+    top: &str,
+    visit: &mut dyn FnMut(&Group) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let below = format!("{top}.");
     let (mut after, mut step) = (below.clone(), 2);
     loop {
         let (mut last, mut is_over) = (None, false);
+        let mut flow = ControlFlow::Continue(());
         let more = groups.list(Some(&after), "", step, |group| {
             if !is_over && group.name().starts_with(&below) {
-                visit(group);
+                flow = visit(group);
+                is_over = flow.is_break();
                 last = Some(group.name().to_owned());
             } else {
                 is_over = true;
             }
         });
+        flow?;
         match last {
             Some(last) if more && !is_over => after = last,
-            _ => return,
+            _ => return ControlFlow::Continue(()),
         }
         step = (step * 2).min(STEP_MAX);
     }
@@ -384,7 +436,11 @@ mod tests {
         let groups = groups(&names);
         let visited = |named: &[(&str, bool)]| {
             let mut visited = Vec::new();
-            scope(named, &["de.x"]).each_there(&groups, |it| visited.push(it.name().to_owned()));
+            let flow = scope(named, &["de.x"]).each_there(&groups, &mut |it| {
+                visited.push(it.name().to_owned());
+                ControlFlow::Continue(())
+            });
+            assert!(flow.is_continue());
             visited.retain(|name| !name.starts_with("de.many."));
             visited
         };
@@ -399,9 +455,19 @@ mod tests {
             visited(&[("de.alt", true)]),
             ["de.alt", "de.alt.a", "de.alt.b"]
         );
-        let mut count = 0;
-        scope(&[("de.many", true)], &[]).each_there(&groups, |_| count += 1);
-        assert_eq!(count, many.len());
+        let count_to = |most: usize| {
+            let mut count = 0;
+            let _ = scope(&[("de.many", true)], &[]).each_there(&groups, &mut |_| {
+                count += 1;
+                match count < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            count
+        };
+        assert_eq!(count_to(usize::MAX), many.len());
+        assert_eq!([1, 2, 3, 1000].map(count_to), [1, 2, 3, 1000]);
     }
 
     /// What is asked for of all groups is what is asked for of each.

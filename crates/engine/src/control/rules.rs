@@ -10,7 +10,7 @@ use newsreel_wire::Wildmat;
 
 use super::groups::Verb;
 use super::keyring::Signer;
-use super::meaning::Scope;
+use super::meaning::{Scope, hierarchies_of};
 
 /// What becomes of a message, for one group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -188,6 +188,25 @@ impl Says {
         self.0.is_empty()
     }
 
+    /// Whether it is done of all that is below this hierarchy, as far as the patterns say so plainly.
+    pub(crate) fn is_of_all_below(&self, top: &str) -> bool {
+        let is_above = |pattern: &str| {
+            let above = pattern.strip_suffix(".*");
+            above.is_some_and(|above| hierarchies_of(top).any(|name| name == above))
+        };
+        let is_of_all =
+            |groups: &Wildmat| groups.matches_all() || groups.as_str().split(',').any(is_above);
+        // What is behind the last that matches all of it may leave some of it out.
+        for (groups, is_done) in self.0.iter().rev() {
+            match is_done {
+                true if is_of_all(groups) => return true,
+                true => {}
+                false => return false,
+            }
+        }
+        false
+    }
+
     /// Whether it is done of this group.
     pub(crate) fn is_of(&self, group: &str) -> bool {
         let last = self.0.iter().rfind(|(groups, _)| groups.matches(group));
@@ -313,6 +332,26 @@ mod tests {
         let none = none.of(Verb::Checkgroups, "a@b.example");
         assert!(none.says_of(None, &elsewhere).is_empty());
         assert_eq!(Says::parse(&[("[".to_owned(), true)]), None);
+    }
+
+    #[test]
+    fn of_which_hierarchies_all_is_said() {
+        for (patterns, top, is_of_all) in [
+            ("+*", "de", true),
+            ("+de.*", "de", true),
+            ("+fr.*,de.*", "de.sub", true),
+            ("+de.sub.*", "de", false),
+            ("+d*", "de", false),
+            ("+de.* -de.alt.*", "de", false),
+            ("-de.alt.* +de.*", "de", true),
+            ("+de.* +de.x", "de", true),
+            ("", "de", false),
+        ] {
+            let pattern = |it: &str| (it.replace(['+', '-'], ""), it.starts_with('+'));
+            let says: Vec<_> = patterns.split_whitespace().map(pattern).collect();
+            let says = Says::parse(&says).unwrap();
+            assert_eq!(says.is_of_all_below(top), is_of_all, "{patterns:?} {top}");
+        }
     }
 
     #[test]

@@ -56,10 +56,19 @@ pub struct ControlReport {
     pub signature: Option<String>,
     /// What it would change here now.
     pub asks: Vec<AskedByRule>,
-    /// How much more that is, where only the first are listed.
+    /// How much more that is, where only the first are listed; from [`ASKS_COUNTED_MAX`](crate::ASKS_COUNTED_MAX) in all on it may be more.
     pub more: usize,
     /// Why it asks for nothing, if something is wrong with it.
     pub problem: Option<&'static str>,
+}
+
+/// What of a message is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    /// All that it asks for.
+    AtAll,
+    /// What waits of it, and not all if it is much.
+    AtWhatWaits,
 }
 
 /// A message that was found.
@@ -125,8 +134,7 @@ impl Found {
 
     /// What of it waits for approval, if anything does.
     fn waiting(self, shared: &Shared) -> Option<ControlReport> {
-        let (_, mut judged) = self.read?;
-        judged.record.at = self.at;
+        let (_, judged) = self.read?;
         let record = &judged.record;
         let waits = |it: &Ask| {
             // What it was heeded for is not what was held back of it.
@@ -183,7 +191,7 @@ impl Engine {
             let (generation, moves) = (history.generation(), shared.moves());
             let entry = history.lookup(id)?;
             let found = match entry.and_then(|entry| entry.token) {
-                Some(token) => self.control_at(&token, keyring)?,
+                Some(token) => self.control_at(&token, keyring, Looked::AtWhatWaits)?,
                 None => None,
             };
             if found.is_some() {
@@ -256,12 +264,17 @@ impl Engine {
 
     fn control(&self, which: &ArticleRef) -> Result<Option<Found>, Error> {
         match self.find(which)? {
-            Some(token) => self.control_at(&token, &self.shared.keyring()),
+            Some(token) => self.control_at(&token, &self.shared.keyring(), Looked::AtAll),
             None => Ok(None),
         }
     }
 
-    fn control_at(&self, token: &Token, keyring: &OpenedKeyring) -> Result<Option<Found>, Error> {
+    fn control_at(
+        &self,
+        token: &Token,
+        keyring: &OpenedKeyring,
+        looked: Looked,
+    ) -> Result<Option<Found>, Error> {
         let mut memory = Vec::new();
         let Some(stored) = read_about_groups(&self.shared, token, &mut memory)? else {
             return Ok(None);
@@ -269,7 +282,7 @@ impl Engine {
         let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
             return Ok(None);
         };
-        self.control_in(&headers, keyring, (stored.sequence, stored.arrival))
+        self.control_in(&headers, keyring, (stored.sequence, stored.arrival), looked)
     }
 
     /// What would come of a message about groups if it came now, in wire form; `None`: it is none.
@@ -281,7 +294,8 @@ impl Engine {
         let headers = Headers::scan_within(wire, limits);
         let headers = headers.map_err(|why| Error::Request(why.to_string()))?;
         let now = UnixTime(self.shared.clock.now().secs);
-        let found = self.control_in(&headers, &self.shared.keyring(), (Sequence(0), now))?;
+        let came = (Sequence(0), now);
+        let found = self.control_in(&headers, &self.shared.keyring(), came, Looked::AtAll)?;
         Ok(found.map(Found::whole))
     }
 
@@ -290,6 +304,7 @@ impl Engine {
         headers: &Headers<'_>,
         keyring: &OpenedKeyring,
         came: (Sequence, UnixTime),
+        looked: Looked,
     ) -> Result<Option<Found>, Error> {
         let (at, arrival) = came;
         let content = |known| {
@@ -329,7 +344,8 @@ impl Engine {
         });
         report.sender.clone_from(&message.sender);
         let signer: Option<&Signer> = signed.as_ref().and_then(|signed| signed.as_ref().ok());
-        let judged = judge(&self.shared, &policy, &message, signer, arrival);
+        let waits = (looked == Looked::AtWhatWaits).then_some(at);
+        let judged = judge(&self.shared, &policy, &message, signer, arrival, waits);
         let read = Some((message, judged));
         Ok(Some(Found { report, at, read }))
     }

@@ -155,7 +155,11 @@ fn in_words(message: &Value) -> String {
         [one] => one.clone(),
         [first, rest @ ..] => {
             let more = message["more"].as_u64().unwrap_or_default() + rest.len() as u64;
-            format!("{first}, and {more} more")
+            let or = match more < newsreel_engine::ASKS_COUNTED_MAX as u64 {
+                true => "",
+                false => " or",
+            };
+            format!("{first}, and {more}{or} more")
         }
         [] => String::new(),
     }

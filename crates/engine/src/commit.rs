@@ -18,6 +18,7 @@ use newsreel_wire::{BufferId, IdHash, Sequence, Token};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::control::shares::Holder;
 use crate::requests::Waiting;
 
 /// An answer that waits for its commit.
@@ -61,6 +62,8 @@ pub(crate) struct Commit {
     pub(crate) waiting: Vec<Waiting>,
     /// Who waits until it has ended, and is told by the end of these.
     pub(crate) ended: Vec<oneshot::Sender<()>>,
+    /// Targets that nobody of these waited for before: taken back if the log does not take it.
+    pub(crate) expected: Vec<(IdHash, Holder)>,
     /// Where the articles lie that it withdraws.
     pub(crate) withdrawn: Vec<Token>,
     pub(crate) octets: usize,
@@ -86,6 +89,7 @@ impl Commit {
         self.deliveries.clear();
         self.waiting.clear();
         self.ended.clear();
+        self.expected.clear();
         self.withdrawn.clear();
         self.octets = 0;
         self.articles = 0;

@@ -362,6 +362,10 @@ impl Sequencer {
 
     /// Answers everyone of a commit that failed.
     pub(crate) fn refuse(&mut self, mut commit: Box<Commit>, why: &str) {
+        for (target, holder) in &commit.expected {
+            // Their senders send those cancels again.
+            self.shared.pending.take_back(target, *holder);
+        }
         if commit.moves {
             // Nothing has moved.
             self.moves = self.shared.moves();

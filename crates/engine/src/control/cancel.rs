@@ -285,6 +285,10 @@ impl Sequencer {
                     let since = UnixTime(self.shared.clock.now().secs);
                     let record = cancel.waiting(since);
                     record.encode(self.record(kind::CANCEL_PENDING));
+                    let (target, holder) = (record.target, record.holder);
+                    if !self.shared.pending.has(&target, holder) {
+                        self.open.expected.push((target, holder));
+                    }
                     self.shared.await_target(&record);
                     self.shared.say_what_is_forgotten(since);
                 }

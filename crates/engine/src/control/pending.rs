@@ -229,6 +229,13 @@ impl Table {
         forgotten
     }
 
+    /// The number of what this holder has of a target.
+    fn number_of(&self, target: &IdHash, holder: Holder) -> Option<u64> {
+        let mut entries = self.entries.get(target)?.iter();
+        let entry = entries.find(|entry| entry.holder == holder)?;
+        Some(entry.number)
+    }
+
     fn keys(&self, target: &IdHash, keys: &mut LockPrints) -> bool {
         let entries = self.entries.get(target);
         for entry in entries.into_iter().flatten() {
@@ -318,6 +325,24 @@ impl Pending {
             }
         }
         forgotten.len() as u64
+    }
+
+    /// Whether a cancel of this holder waits for this target.
+    pub(crate) fn has(&self, target: &IdHash, holder: Holder) -> bool {
+        self.tables
+            .lock()
+            .cancels
+            .number_of(target, holder)
+            .is_some()
+    }
+
+    /// The cancel of this holder that was the only one for this target did not get into the log.
+    pub(crate) fn take_back(&self, target: &IdHash, holder: Holder) {
+        self.change(|tables| {
+            if let Some(number) = tables.cancels.number_of(target, holder) {
+                tables.cancels.remove_one(number);
+            }
+        });
     }
 
     /// What those are called in the log of whom something may be forgotten.
@@ -469,6 +494,12 @@ mod tests {
         pending.forget(&id(3));
         assert_eq!(pending.keys(&id(2)), None);
         assert_eq!(waiting(&pending, 0..10), 1);
+        check(&pending);
+        pending.expect(&record(3, 7, &[key(1)], 200), &ANY);
+        pending.expect(&record(3, 8, &[key(2)], 200), &ANY);
+        assert!(pending.has(&id(3), Holder(7)) && !pending.has(&id(3), Holder(9)));
+        pending.take_back(&id(3), Holder(7));
+        assert_eq!(pending.keys(&id(3)).unwrap()[..], [key(2)]);
         check(&pending);
     }
 

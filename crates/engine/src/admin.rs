@@ -36,7 +36,7 @@ const STATE_OCTETS: usize = 16 * 1024;
 pub(crate) const RECORD_OCTETS: usize = 32;
 
 /// Octets of a group's record and its entry in the frame, texts apart.
-const GROUP_OCTETS: usize = 64;
+pub(crate) const GROUP_OCTETS: usize = 64;
 
 /// The longest description and creator, octets: a line of LIST stays readable.
 pub const GROUP_TEXT_OCTETS_MAX: usize = 512;
@@ -186,20 +186,27 @@ impl Sequencer {
     }
 
     pub(crate) fn add_groups(&mut self, groups: &[GroupSpec]) -> Result<(), Error> {
-        let text = |group: &GroupSpec| {
-            group.name.len() + group.status.len() + group.description.len() + group.creator.len()
-        };
-        let octets: usize = groups.iter().map(|group| text(group) + GROUP_OCTETS).sum();
-        if !self.fits(octets) {
+        if !self.fits(octets_to_make(groups)) {
             return Err(Error::Group(
                 "these are more groups than one log frame holds; add them in several steps, or enlarge \
                  log.segment_octets"
                     .to_owned(),
             ));
         }
+        self.check_made(groups)?;
+        self.make_checked(groups);
+        Ok(())
+    }
+
+    /// Whether these groups can be made, all together.
+    pub(crate) fn check_made(&self, groups: &[GroupSpec]) -> Result<(), Error> {
         let there = |name: &str| self.groups.find(name).map(|id| self.is_alias(id));
         let made = self.groups.next_id().0 as usize;
-        check_specs(&self.shared, groups, made, there)?;
+        check_specs(&self.shared, groups, made, there)
+    }
+
+    /// Makes groups that can be made and have room.
+    pub(crate) fn make_checked(&mut self, groups: &[GroupSpec]) {
         let time = self.now();
         // Targets before their aliases.
         let (plain, aliases): (Vec<_>, Vec<_>) = groups
@@ -231,7 +238,6 @@ impl Sequencer {
             self.note_unsettled(id, &group.name, &group.status, &group.description);
         }
         self.take_back_aliases(groups);
-        Ok(())
     }
 
     /// Aliases whose target was removed lead to it again when it is made again, as they would after a start.
@@ -276,16 +282,24 @@ impl Sequencer {
     }
 
     pub(crate) fn set_groups(&mut self, changes: &[(String, GroupChange)]) -> Result<(), Error> {
+        let changed = self.check_set(changes)?;
+        if !self.fits(octets_to_set(&changed)) {
+            return Err(Error::FrameFull);
+        }
+        self.set_checked(&changed);
+        Ok(())
+    }
+
+    /// Groups as changes make them, or why they cannot be made so.
+    pub(crate) fn check_set(
+        &self,
+        changes: &[(String, GroupChange)],
+    ) -> Result<Vec<(GroupId, GroupSpec)>, Error> {
         let changed: Result<Vec<(GroupId, GroupSpec)>, Error> = changes
             .iter()
             .map(|(name, change)| self.changed(name, change))
             .collect();
         let changed = changed?;
-        let octets =
-            |(_, spec): &(_, GroupSpec)| GROUP_OCTETS + spec.status.len() + spec.description.len();
-        if !self.fits(changed.iter().map(octets).sum()) {
-            return Err(Error::FrameFull);
-        }
         let is_alias = |(_, spec): &&(_, GroupSpec)| spec.status.starts_with('=');
         let aliases: HashSet<&str> = changed
             .iter()
@@ -299,8 +313,13 @@ impl Sequencer {
                 return Err(alias_of_alias(&spec.name, target));
             }
         }
+        Ok(changed)
+    }
+
+    /// Changes groups to what was checked and has room.
+    pub(crate) fn set_checked(&mut self, changed: &[(GroupId, GroupSpec)]) {
         let time = self.now();
-        for (id, spec) in &changed {
+        for (id, spec) in changed {
             GroupRecord {
                 id: *id,
                 time,
@@ -318,7 +337,6 @@ impl Sequencer {
             }
             self.note_unsettled(*id, &spec.name, &spec.status, &spec.description);
         }
-        Ok(())
     }
 
     /// The last record made a group such, which the views do not have yet.
@@ -380,14 +398,19 @@ impl Sequencer {
 
     pub(crate) fn remove_group(&mut self, name: &str) -> Result<(), Error> {
         let id = self.existing(name)?;
+        self.remove_existing(id, name);
+        Ok(())
+    }
+
+    /// Removes a group that is here and has room.
+    pub(crate) fn remove_existing(&mut self, id: GroupId, name: &str) {
         let time = self.now();
         GroupRemovedRecord { id, time }.encode(self.record(kind::GROUP_REMOVED));
         self.groups.remove(id);
         self.touched.note(Sequence(self.next.0 - 1), name);
-        Ok(())
     }
 
-    fn existing(&self, name: &str) -> Result<GroupId, Error> {
+    pub(crate) fn existing(&self, name: &str) -> Result<GroupId, Error> {
         self.groups.find(name).ok_or_else(|| no_group(name))
     }
 
@@ -561,6 +584,21 @@ impl Sequencer {
             Stage::Writing => false,
         }
     }
+}
+
+/// Octets in the log of groups that are made.
+pub(crate) fn octets_to_make(groups: &[GroupSpec]) -> usize {
+    let text = |group: &GroupSpec| {
+        group.name.len() + group.status.len() + group.description.len() + group.creator.len()
+    };
+    groups.iter().map(|group| text(group) + GROUP_OCTETS).sum()
+}
+
+/// Octets in the log of groups that are changed to these.
+pub(crate) fn octets_to_set(changed: &[(GroupId, GroupSpec)]) -> usize {
+    let octets =
+        |(_, spec): &(_, GroupSpec)| GROUP_OCTETS + spec.status.len() + spec.description.len();
+    changed.iter().map(octets).sum()
 }
 
 fn no_group(name: &str) -> Error {

@@ -357,8 +357,14 @@ impl Sequencer {
         candidate: &Candidate,
         arrival: UnixTime,
     ) -> Step {
-        if !self.scratch.resumed && self.must_wait_for_target(candidate) {
-            return Step::Held;
+        if !self.scratch.resumed {
+            if self.must_wait_for_target(candidate) {
+                return Step::Held;
+            }
+            if self.lacks_room(candidate) {
+                self.scratch.blocked = true;
+                return Step::Blocked;
+            }
         }
         let resumed = std::mem::take(&mut self.scratch.resumed);
         // A copy of one whose commit is under way is answered behind it, see `settle`.
@@ -572,7 +578,8 @@ impl Sequencer {
         let from = self.open.reservations.len();
         let now = self.shared.time.judging();
         self.store.reservations(now, &mut self.open.reservations);
-        self.scratch.hopeless = self.scratch.blocked && self.open.reservations.len() == from;
+        let is_for_room = self.scratch.blocked && self.scratch.resumed;
+        self.scratch.hopeless = is_for_room && self.open.reservations.len() == from;
         for reservation in &self.open.reservations[from..] {
             let out = self.open.frame.record(kind::RESERVED);
             ReservedRecord {

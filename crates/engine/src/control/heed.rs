@@ -18,7 +18,9 @@ use super::rules::{Action, becomes};
 use super::shares::Holder;
 use super::{Asked, nocem, signed, told};
 use crate::accept::{Candidate, CandidateBatch};
-use crate::admin::GROUP_TEXT_OCTETS_MAX;
+use crate::admin::{
+    GROUP_OCTETS, GROUP_TEXT_OCTETS_MAX, RECORD_OCTETS, octets_to_make, octets_to_set,
+};
 use crate::config::Mode;
 use crate::error::Error;
 use crate::local::{LocalService, blocking};
@@ -41,6 +43,8 @@ pub(crate) struct Heeding {
     pub(super) compared: Sequence,
     /// Of which of them something is to be done.
     pub(super) done: Vec<String>,
+    /// Octets that this takes in the log, at most.
+    pub(super) octets: usize,
     /// It counts as heeded, whatever is left to do.
     pub(crate) is_heeded: bool,
     /// So much else of it waits for approval.
@@ -250,6 +254,14 @@ impl Heeding {
 }
 
 impl Sequencer {
+    /// Whether what a message changes may have no room in this frame, and more in the next one.
+    pub(crate) fn lacks_room(&self, candidate: &Candidate) -> bool {
+        let Some(Asked::Groups(heeding)) = candidate.asked.as_deref() else {
+            return false;
+        };
+        !self.open.frame.is_empty() && !self.fits(heeding.octets)
+    }
+
     /// Puts the changes that a message asks for behind it, into the same frame, and that something of it waits.
     pub(crate) fn heed(
         &mut self,
@@ -265,7 +277,7 @@ impl Sequencer {
             record.at = at;
             if let Err(error) = self.do_what_is_asked(&turn.changes, record) {
                 if let Some(more) = self.shared.may_say(|lines| &lines.not_done) {
-                    tracing::error!(%error, more, "what a control message asks for was not done, or not all of it");
+                    tracing::error!(%error, more, "what a control message asks for was not done");
                 }
                 turn.is_heeded = false;
                 turn.waiting += turn.changes.count().max(1);
@@ -316,7 +328,7 @@ impl Sequencer {
     /// Does what somebody approved.
     ///
     /// # Errors
-    /// What cannot be done; what was done before stays.
+    /// What cannot be done; then nothing was.
     pub(crate) fn approve(&mut self, heeding: &Heeding) -> Result<(), Error> {
         let turn = self.turn_of(heeding);
         self.do_what_is_asked(&turn.changes, heeding.record.clone())
@@ -398,15 +410,28 @@ impl Sequencer {
         names
     }
 
-    /// Changes groups as a message asked, each kind of change all or none, and notes that it was heeded.
+    /// Changes groups as a message asked, all or nothing, and notes that it was heeded.
     fn do_what_is_asked(&mut self, changes: &Changes, record: HeededRecord) -> Result<(), Error> {
-        if !self.fits(record.octets()) {
+        let set = self.check_set(&changes.set)?;
+        self.check_made(&changes.make)?;
+        let existing = |name: &String| Ok((self.existing(name)?, name.clone()));
+        let removed: Result<Vec<_>, Error> = changes.remove.iter().map(existing).collect();
+        let removed = removed?;
+        let of_groups = octets_to_set(&set) + octets_to_make(&changes.make);
+        let octets = of_groups + removed.len() * GROUP_OCTETS + record.octets() + RECORD_OCTETS;
+        if octets > self.frame_octets_max {
+            return Err(Error::Group(
+                "these are more changes than one log frame holds; enlarge log.segment_octets"
+                    .to_owned(),
+            ));
+        }
+        if !self.fits(octets) {
             return Err(Error::FrameFull);
         }
-        self.set_groups(&changes.set)?;
-        self.add_groups(&changes.make)?;
-        for name in &changes.remove {
-            self.remove_group(name)?;
+        self.set_checked(&set);
+        self.make_checked(&changes.make);
+        for (id, name) in &removed {
+            self.remove_existing(*id, name);
         }
         self.note_heeded(record);
         Ok(())

@@ -191,6 +191,9 @@ pub(super) fn changes_max(policy: &Policy, message: &Message) -> usize {
     }
 }
 
+/// Octets in the log of a message itself, at most: one that is filed in a group of control messages, with what feeds want to know.
+const MESSAGE_OCTETS: usize = 4096;
+
 /// Names of a key that are remembered, and octets of one: real keys have some.
 const NAMES_MAX: usize = 16;
 const NAME_OCTETS_MAX: usize = 128;
@@ -271,9 +274,13 @@ impl Judged {
         signer: Option<Signer>,
     ) -> (Heeding, Vec<GroupAsked>) {
         let (mut done, mut waiting, mut mailed) = (Vec::new(), 0, Vec::new());
+        let mut octets = MESSAGE_OCTETS + self.record.octets();
         for ask in self.asks {
             match ask.becomes {
-                _ if ask.may_be_done && self.is_heeded => done.push(ask.asked.name().to_owned()),
+                _ if ask.may_be_done && self.is_heeded => {
+                    octets += ask.asked.octets_max() + message.sender.len();
+                    done.push(ask.asked.name().to_owned());
+                }
                 Action::Doit | Action::Log => waiting += 1,
                 Action::Mail => mailed.push(ask.asked),
                 Action::Drop | Action::Verify(_) => {}
@@ -284,6 +291,7 @@ impl Judged {
             record: self.record,
             compared: self.compared,
             done,
+            octets,
             is_heeded: self.is_heeded,
             waiting,
             held_back: self.held_back,
@@ -303,6 +311,8 @@ impl Judged {
             record,
             compared: self.compared,
             done: names.collect(),
+            // Who approves it asks again until there is room.
+            octets: 0,
             is_heeded: true,
             waiting: 0,
             held_back: None,

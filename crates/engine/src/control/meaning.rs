@@ -12,6 +12,7 @@ use newsreel_wire::GroupName;
 use serde::Serialize;
 
 use super::groups::Verb;
+use crate::admin::{GROUP_OCTETS, GROUP_TEXT_OCTETS_MAX};
 
 /// What a group is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +86,19 @@ impl GroupAsked {
         match self {
             Self::Make { name, .. } | Self::Set { name, .. } | Self::Remove { name } => name,
         }
+    }
+
+    /// Octets in the log of what is done so, at most; who does it apart.
+    pub(super) fn octets_max(&self) -> usize {
+        let text = match self {
+            Self::Make { description, .. } => description.len(),
+            // What is absent is as it is here.
+            Self::Set { description, .. } => description
+                .as_ref()
+                .map_or(GROUP_TEXT_OCTETS_MAX, String::len),
+            Self::Remove { .. } => 0,
+        };
+        GROUP_OCTETS + self.name().len() + text
     }
 }
 

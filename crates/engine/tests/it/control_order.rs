@@ -407,3 +407,44 @@ async fn what_a_list_that_waits_asks_for_is_counted_no_further_than_need_be() {
         .collect();
     assert_eq!(left, [("<3@t.example>", "fr"), ("<4@t.example>", "fr")]);
 }
+
+/// In a log of small segments a list was half done: its groups were changed, and for those to be made there was no room; of two in
+/// one write, which had room one by one, the second waited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_is_done_whole_or_not_at_all() {
+    let world = world_of(&["all:*:*:doit"], |config| {
+        config.control.checkgroups_changes_max = 100_000;
+    });
+    let list = |name: &str, hierarchy: &str, serial: u32, letter: &str, count: usize| {
+        let line = |n: usize| format!("{hierarchy}.g{n:04}\t{}\n", letter.repeat(180));
+        let lines: String = (0..count).map(line).collect();
+        let control = format!("checkgroups {hierarchy} #{serial}");
+        message(name, ADMIN, &control, &lines)
+    };
+    let count = |hierarchy: &str, letter: &str| {
+        let of = |line: &&String| line.starts_with(hierarchy) && line.ends_with(letter);
+        groups(&world).iter().filter(of).count()
+    };
+    send(&world, &[list("1", "de", 1, "a", 2500)]).await;
+    assert_eq!(count("de.", "a"), 2500);
+    send(&world, &[list("2", "de", 2, "b", 5000)]).await;
+    assert_eq!((count("de.", "a"), count("de.", "")), (2500, 2500));
+    assert_eq!(waiting(&world), ["<2@t.example>"]);
+    let which = ArticleRef::Id("<2@t.example>".to_owned());
+    let refused = world.engine.control_approve(&which).unwrap_err();
+    assert!(
+        refused.to_string().contains("log.segment_octets"),
+        "{refused}"
+    );
+    assert_eq!((count("de.", "a"), count("de.", "")), (2500, 2500));
+    let both = [
+        list("3", "fr", 1, "c", 1900),
+        list("4", "es", 1, "c", 2500),
+        list("5", "de", 3, "b", 2500),
+    ];
+    send(&world, &both).await;
+    assert_eq!((count("fr.", "c"), count("es.", "c")), (1900, 2500));
+    assert_eq!(count("de.", "b"), 2500);
+    assert_eq!(waiting(&world), [""; 0]);
+    assert_eq!(world.problems(), [""; 0]);
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{IdHash, Sequence, Token, UnixTime};
+use newsreel_wire::{IdHash, MessageId, Sequence, Token, UnixTime};
 use serde::Serialize;
 
 use super::groups::{self, Message};
@@ -44,7 +44,7 @@ pub struct AskedByRule {
 /// A message about groups, as administrators see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ControlReport {
-    /// Its message-id.
+    /// Its message-id; of one that cannot be read, where it lies.
     pub message_id: String,
     /// When it came, seconds since 1970.
     pub arrival: u64,
@@ -78,9 +78,12 @@ struct Found {
     report: ControlReport,
     /// Where it stands in the log.
     at: Sequence,
-    /// None: it is malformed.
+    /// None: it is malformed, or cannot be read.
     read: Option<(Message, Judged)>,
 }
+
+/// What is wrong with one that waits and is damaged.
+const UNREADABLE: &str = "it cannot be read; `newsreel store scrub` says what is damaged";
 
 /// Reads an article, if it is a message about groups: of the many others only the header block.
 ///
@@ -132,9 +135,33 @@ impl Found {
         }
     }
 
+    /// One that waits and cannot be read: nobody knows what it says.
+    fn unreadable(shared: &Shared, token: &Token) -> Self {
+        let report = ControlReport {
+            message_id: shared.store.token_text(token).unwrap_or_default(),
+            arrival: 0,
+            control: String::new(),
+            sender: String::new(),
+            signature: None,
+            asks: Vec::new(),
+            more: 0,
+            problem: Some(UNREADABLE),
+        };
+        // Behind all others.
+        let at = Sequence(u64::MAX);
+        Self {
+            report,
+            at,
+            read: None,
+        }
+    }
+
     /// What of it waits for approval, if anything does.
     fn waiting(self, shared: &Shared) -> Option<ControlReport> {
-        let (_, judged) = self.read?;
+        let is_unreadable = self.report.problem == Some(UNREADABLE);
+        let Some((_, judged)) = self.read else {
+            return is_unreadable.then_some(self.report);
+        };
         let record = &judged.record;
         let waits = |it: &Ask| {
             // What it was heeded for is not what was held back of it.
@@ -163,7 +190,7 @@ impl Engine {
     /// and no message that came behind them, was heeded and is no older says something of the same group.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// When it cannot be told where one lies.
     pub fn control_waiting(&self) -> Result<Vec<ControlReport>, Error> {
         let keyring = self.shared.keyring();
         let mut waiting = Vec::new();
@@ -191,7 +218,10 @@ impl Engine {
             let (generation, moves) = (history.generation(), shared.moves());
             let entry = history.lookup(id)?;
             let found = match entry.and_then(|entry| entry.token) {
-                Some(token) => self.control_at(&token, keyring, Looked::AtWhatWaits)?,
+                Some(token) => match self.control_at(&token, keyring, Looked::AtWhatWaits) {
+                    Err(Error::Read(_)) => Some(Found::unreadable(shared, &token)),
+                    found => found?,
+                },
                 None => None,
             };
             if found.is_some() {
@@ -259,6 +289,11 @@ impl Engine {
         }
         let heeding = Arc::new(heeding);
         self.ask_until_it_fits(|| Request::ChangeGroups(Arc::clone(&heeding)))?;
+        // Whatever others that are approved behind it do, this one waits no longer.
+        if let Ok(id) = MessageId::parse(report.message_id.as_bytes()) {
+            let id = self.shared.id_hash(id);
+            self.shared.waiting.forget_if(&id, || true);
+        }
         Ok(report)
     }
 

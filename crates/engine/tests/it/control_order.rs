@@ -11,6 +11,7 @@ use newsreel_service::{Outcome, Reject};
 
 use crate::control_groups::{ADMIN, Article, groups, message, send};
 use crate::control_newest::{at, list, of, waiting, world_of};
+use crate::damage::spoil_record;
 use crate::world::{World, config};
 
 fn say(name: &str, control: &str) -> Article {
@@ -266,6 +267,11 @@ async fn who_approves_an_older_one_still_sees_a_newer_one() {
     assert_eq!(waiting(&world), expected);
     let world = world.restart();
     assert_eq!(waiting(&world), expected);
+    // Nor do those come back that were approved before.
+    approve(&world, "2");
+    approve(&world, "5");
+    assert_eq!(of(&world, "de."), ["de.a", "de.five"]);
+    assert_eq!(waiting(&world), [""; 0]);
 }
 
 /// Of a list of 66,000 hierarchies that was approved the log said another number of them, so that behind a start it was another list.
@@ -447,4 +453,23 @@ async fn a_list_is_done_whole_or_not_at_all() {
     assert_eq!(count("de.", "b"), 2500);
     assert_eq!(waiting(&world), [""; 0]);
     assert_eq!(world.problems(), [""; 0]);
+}
+
+/// One message that was damaged had `control list` fail, and `status` with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_damaged_hides_nothing_else() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    let sent = [say("1", "newgroup alt.a"), say("2", "newgroup alt.b")];
+    send(&world, &sent).await;
+    spoil_record(&memory, 1);
+    for _ in 0..2 {
+        let listed = world.engine.control_waiting().unwrap();
+        assert_eq!(listed.len(), 2);
+        assert_eq!(listed[0].message_id, "<2@t.example>");
+        assert!(listed[1].problem.unwrap().contains("cannot be read"));
+        let which: ArticleRef = listed[1].message_id.parse().unwrap();
+        let why = world.engine.control_message(&which).unwrap_err();
+        assert!(why.to_string().contains("damaged"), "{why}");
+    }
 }

@@ -962,7 +962,7 @@ fn spoil_headers(disk: &MemoryDisk, count: usize) {
 }
 
 /// Flips a bit in the header of the record of an article in the buffers.
-fn spoil_record(disk: &MemoryDisk, n: usize) {
+pub(crate) fn spoil_record(disk: &MemoryDisk, n: usize) {
     let id = format!("<{n}@t.example>");
     let mut spoiled = 0;
     for path in ["/spool/buffers/C0", "/spool/buffers/C1"].map(Path::new) {

@@ -133,7 +133,7 @@ fn list(spool: &LookArgs) -> Result<()> {
         .map(|message| {
             json!({
                 "id": message["message_id"],
-                "came": output::date(&message["arrival"]),
+                "came": came(message),
                 "from": message["sender"],
                 "asks": in_words(message),
             })
@@ -146,6 +146,14 @@ fn list(spool: &LookArgs) -> Result<()> {
         ("asks for", "asks"),
     ];
     output::text(&output::table(&columns, &rows))
+}
+
+/// When a message came, as far as it can be told.
+fn came(message: &Value) -> String {
+    match message["arrival"].as_u64() {
+        None | Some(0) => "-".to_owned(),
+        Some(_) => output::date(&message["arrival"]),
+    }
 }
 
 /// What a message asks for, in a few words.
@@ -161,7 +169,7 @@ fn in_words(message: &Value) -> String {
             };
             format!("{first}, and {more}{or} more")
         }
-        [] => String::new(),
+        [] => output::cell(&message["problem"]),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use newsreel_service::posting::Mail;
 use newsreel_wire::date::print_rfc5322;
-use newsreel_wire::{MessageId, UnixTime};
+use newsreel_wire::{IdHash, MessageId, UnixTime};
 use parking_lot::Mutex;
 
 use super::groups::Message;
@@ -22,20 +22,44 @@ const GROUPS_TOLD_MAX: usize = 100;
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// How many mails were made in this hour.
+/// The mails of this hour.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<(u64, u32)>);
+pub(crate) struct Told(Mutex<Hour>);
+
+#[derive(Debug, Default)]
+struct Hour {
+    begun_ms: u64,
+    /// What each was about.
+    about: Vec<IdHash>,
+}
+
+/// Whether there is a mail about a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Made,
+    /// There was one about it already: it came on several connections at once.
+    Again,
+    TooMany,
+}
 
 impl Told {
-    /// Whether one more may be made.
-    fn take(&self, now_ms: u64) -> bool {
-        let mut held = self.0.lock();
-        let (begun_ms, made) = *held;
-        *held = match now_ms.saturating_sub(begun_ms) < HOUR_MS {
-            true => (begun_ms, made.saturating_add(1)),
-            false => (now_ms, 1),
-        };
-        held.1 <= CONTROL_MAILS_PER_HOUR_MAX
+    /// Whether one more is made.
+    fn take(&self, id: IdHash, now_ms: u64) -> Turn {
+        let mut hour = self.0.lock();
+        if now_ms.saturating_sub(hour.begun_ms) >= HOUR_MS {
+            *hour = Hour {
+                begun_ms: now_ms,
+                about: Vec::new(),
+            };
+        }
+        if hour.about.contains(&id) {
+            return Turn::Again;
+        }
+        if hour.about.len() >= CONTROL_MAILS_PER_HOUR_MAX as usize {
+            return Turn::TooMany;
+        }
+        hour.about.push(id);
+        Turn::Made
     }
 }
 
@@ -49,11 +73,15 @@ pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[Grou
         }
         return;
     };
-    if !shared.posts.told.take(shared.now_ms()) {
-        if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
-            tracing::warn!(%id, more, "nobody is told of a control message by mail: there were too many in this hour");
+    match shared.posts.told.take(shared.id_hash(offered), shared.now_ms()) {
+        Turn::Made => {}
+        Turn::Again => return,
+        Turn::TooMany => {
+            if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
+                tracing::warn!(%id, more, "nobody is told of a control message by mail: there were too many in this hour");
+            }
+            return;
         }
-        return;
     }
     let moderation = &shared.config.moderation;
     let sender = match moderation.sender.as_str() {
@@ -136,11 +164,26 @@ mod tests {
     fn an_hour_has_so_many() {
         let told = Told::default();
         let most = CONTROL_MAILS_PER_HOUR_MAX as usize;
-        let taken = |now_ms: u64| (0..most + 5).filter(|_| told.take(now_ms)).count();
-        assert_eq!((taken(5 * HOUR_MS), taken(6 * HOUR_MS - 1)), (most, 0));
-        assert_eq!(taken(6 * HOUR_MS), most);
+        let id = |n: usize| IdHash([n as u8; 16]);
+        let taken = |from: usize, now_ms: u64| {
+            let turns = (from..from + most + 5).map(|n| told.take(id(n), now_ms));
+            turns.filter(|turn| *turn == Turn::Made).count()
+        };
+        assert_eq!(taken(0, 5 * HOUR_MS), most);
+        assert_eq!(taken(50, 6 * HOUR_MS - 1), 0);
+        assert_eq!(taken(50, 6 * HOUR_MS), most);
         // A clock that was set back begins no hour anew.
-        assert_eq!(taken(0), 0);
+        assert_eq!(taken(100, 0), 0);
+    }
+
+    /// One that came on six connections at once was told of in six mails.
+    #[test]
+    fn each_is_told_of_once() {
+        let told = Told::default();
+        let id = IdHash([1; 16]);
+        assert_eq!(told.take(id, HOUR_MS), Turn::Made);
+        assert_eq!(told.take(id, HOUR_MS), Turn::Again);
+        assert_eq!(told.take(IdHash([2; 16]), HOUR_MS), Turn::Made);
     }
 
     #[test]

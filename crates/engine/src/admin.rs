@@ -83,6 +83,7 @@ impl Sequencer {
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
             Request::ChangeGroups(heeding) => self.approve(&heeding),
+            Request::ForgetHeeded(hierarchy) => self.forget_heeded(&hierarchy),
             Request::Write(write) => {
                 self.open.writes.push(write);
                 Ok(())

@@ -13,8 +13,8 @@ use crate::control::{groups, keyring, nocem, signed};
 use crate::record::{
     ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, HeededRecord,
     LeftRecord, MovedRecord, PendingRecord, RepackedRecord, ReservedRecord, StateRecord,
-    WaitingRecord, WithdrawnRecord, decode_expires, decode_jump, decode_spool_made, decode_time,
-    kind,
+    WaitingRecord, WithdrawnRecord, decode_expires, decode_forgotten, decode_jump, decode_spool_made,
+    decode_time, encode_forgotten, kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -73,6 +73,11 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
         kind::CANCEL_PENDING => PendingRecord::decode(at, octets).is_ok_and(|pending| {
             let mut again = Vec::new();
             pending.encode(&mut again);
+            octets.starts_with(&again)
+        }),
+        kind::FORGOTTEN => decode_forgotten(at, octets).is_ok_and(|hierarchy| {
+            let mut again = Vec::new();
+            encode_forgotten(hierarchy, &mut again);
             octets.starts_with(&again)
         }),
         kind::WAITING | kind::HEEDED => decode_about_groups(record_kind, octets),

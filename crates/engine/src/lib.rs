@@ -80,6 +80,7 @@ pub use config::{
     UnknownGroups,
 };
 pub use control::config::{Cancels, ControlConfig};
+pub use control::forgotten::{Forgotten, ForgottenList};
 pub use control::groups::CHECKGROUPS_LINES_MAX;
 pub use control::heeded::{
     HEEDED_LISTS_MAX, HEEDED_LISTS_OF_ONE_MAX, HEEDED_OCTETS_MAX, HEEDED_RECORD_OCTETS_MAX,

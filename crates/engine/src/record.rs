@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::control::shares::Holder;
 use crate::error::Error;
-pub(crate) use heeded::{HeededRecord, Said};
+pub(crate) use heeded::{HeededRecord, Said, decode_forgotten, encode_forgotten};
 pub(crate) use moves::{CopyRecord, MovedRecord, RepackedRecord};
 pub(crate) use waiting::WaitingRecord;
 
@@ -67,6 +67,8 @@ pub(crate) mod kind {
     pub(crate) const HEEDED: u8 = 20;
     /// A message about groups waits for approval.
     pub(crate) const WAITING: u8 = 21;
+    /// What was heeded of a hierarchy before is forgotten.
+    pub(crate) const FORGOTTEN: u8 = 22;
 }
 
 /// Where the article or the copy lies of which a record tells, if it tells of one.

@@ -16,7 +16,8 @@ use crate::control::heeded;
 use crate::error::Error;
 use crate::record::{
     ArticleRecord, CopyRecord, HeededRecord, MovedRecord, PendingRecord, ReservedRecord,
-    StateRecord, WaitingRecord, WithdrawnRecord, decode_spool_made, kind,
+    StateRecord, WaitingRecord, WithdrawnRecord, decode_forgotten,
+    decode_spool_made, kind,
 };
 use crate::recover::whole_log;
 
@@ -83,6 +84,7 @@ impl Replay {
                 self.withdrawn.push(withdrawn.token);
             }
             kind::HEEDED => self.heeded.note(HeededRecord::decode(sequence, payload)?),
+            kind::FORGOTTEN => self.heeded.forget(decode_forgotten(sequence, payload)?),
             kind::WAITING => self.waiting.push(WaitingRecord::decode(sequence, payload)?),
             kind::CANCEL_PENDING => self.pending.push(PendingRecord::decode(sequence, payload)?),
             _ => {}

@@ -65,6 +65,8 @@ pub(crate) enum Request {
     RemoveGroup { name: String },
     /// Do what a control message asks for, which somebody approved.
     ChangeGroups(Arc<Heeding>),
+    /// What was heeded of this hierarchy counts no more.
+    ForgetHeeded(Arc<str>),
     /// Offer these articles no more.
     Withdraw {
         articles: Vec<WithdrawnRecord>,

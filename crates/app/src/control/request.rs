@@ -126,6 +126,13 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+    /// Forget what was heeded of a hierarchy.
+    ControlForget {
+        /// Its name.
+        hierarchy: String,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
     /// Something about the servers that articles are sent to.
     Peer {
         /// What.
@@ -267,6 +274,9 @@ impl Request {
             Self::ControlTry { .. } => "try a control message".to_owned(),
             Self::Cache { asked } => asked.summary(),
             Self::ControlApprove { which, .. } => format!("approve control message {which}"),
+            Self::ControlForget { hierarchy, .. } => {
+                format!("forget what was heeded of {hierarchy}")
+            }
             other => format!("{other:?}"),
         }
     }
@@ -278,6 +288,7 @@ impl Request {
             Self::GroupRemove { dry_run, .. }
             | Self::GroupDescribe { dry_run, .. }
             | Self::ControlApprove { dry_run, .. }
+            | Self::ControlForget { dry_run, .. }
             | Self::Batch(Batching { dry_run, .. })
             | Self::Pull(Pulling { dry_run, .. })
             | Self::StoreMove(StoreMove { dry_run, .. })
@@ -381,6 +392,7 @@ pub(crate) fn answer(
         Request::ControlTry { article } => control_try(engine, &article),
         Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
+        Request::ControlForget { hierarchy, dry_run } => forgotten(engine, &hierarchy, dry_run),
         Request::Peer { action, name } => running(server)?.peer(action, &name),
         Request::Batch(wanted) => running(server)?.batch(&wanted, progress),
         Request::Pull(wanted) => running(server)?.pull(&wanted, progress),
@@ -436,6 +448,10 @@ fn group_set(
 fn stop(server: &dyn Running) -> Result<Value, String> {
     server.stop();
     Ok(json!({"stopping": true}))
+}
+
+fn forgotten(engine: &Engine, hierarchy: &str, dry_run: bool) -> Result<Value, String> {
+    value(&engine.control_forget(hierarchy, dry_run).map_err(said)?)
 }
 
 pub(super) fn said(error: impl fmt::Display) -> String {

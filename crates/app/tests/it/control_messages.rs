@@ -157,6 +157,35 @@ fn a_flood_of_control_messages_is_a_line_a_second() {
     );
 }
 
+#[test]
+fn what_was_heeded_can_be_forgotten() {
+    let rules = "[control]\nrules = ['all:*:*:doit']\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    let server = spool.serve();
+    let id = "<list@control.example>";
+    let list = format!(
+        "TAKETHIS {id}\r\nPath: a!b\r\nFrom: Admin <admin@a.example>\r\nNewsgroups: alt.new\r\nSubject: s\r\n\
+         Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\nControl: checkgroups local #20990101\r\n\
+         Approved: admin@a.example\r\n\r\nlocal.a\tOf a.\r\n.\r\n"
+    );
+    let mut client = NewsClient::connect(server.address);
+    client.send(list.as_bytes());
+    assert_eq!(client.line(), format!("239 {id}"));
+    let is_of = "a checkgroups of local by admin@a.example, number 20990101, Wed, 31 Dec 2025 12:00:00 +0000\n";
+    let told = spool.text(&["control", "forget", "--dry-run", "local"]);
+    assert_eq!(told, format!("would forget: {is_of}"));
+    let told = spool.text(&["control", "forget", "local"]);
+    assert_eq!(told, format!("forgot: {is_of}"));
+    server.stop();
+    // Without a server, too.
+    let told = spool.text(&["control", "forget", "local"]);
+    assert_eq!(told, "nothing is remembered of it\n");
+    let told = spool.json(&["control", "forget", "--dry-run", "local"]);
+    assert_eq!(told, json!({"groups": [], "lists": []}));
+    let error = spool.error(&["control", "forget", "local..x"]);
+    assert!(error.contains("is no name of a hierarchy"), "{error}");
+}
+
 /// The log was told before a message had its turn: of one that is held back behind a newer one in the same write it said that it is heeded.
 #[test]
 fn the_log_says_what_came_of_a_message_in_its_turn() {

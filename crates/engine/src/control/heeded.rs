@@ -16,6 +16,7 @@ use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
+use super::forgotten::Forgotten;
 use super::groups::Verb;
 use super::keyring::Signer;
 use super::meaning::{Scope, hierarchies_of};
@@ -232,21 +233,49 @@ impl Table {
         }
     }
 
+    /// The numbers of the groups, and of the lists, that are about a hierarchy or what is in it.
+    fn numbers_of(&self, hierarchy: &str) -> (Vec<u64>, Vec<u64>) {
+        let is_in = |name: &str| hierarchies_of(name).any(|above| above == hierarchy);
+        let groups = self.order.iter().filter(|(_, name)| is_in(name));
+        let lists = self.lists.iter().filter(|(_, record)| match &record.said {
+            Said::List(list) => list.scope.meant().any(is_in),
+            Said::OfGroup(_) => false,
+        });
+        (
+            groups.map(|(number, _)| *number).collect(),
+            lists.map(|(number, _)| *number).collect(),
+        )
+    }
+
+    /// Forgets what was heeded of a hierarchy and what is in it.
+    pub(crate) fn forget(&mut self, hierarchy: &str) {
+        let (groups, lists) = self.numbers_of(hierarchy);
+        for number in groups {
+            if let Some(name) = self.order.get(&number).cloned() {
+                self.forget_group(&name);
+            }
+        }
+        for number in lists {
+            self.forget_list(number);
+        }
+    }
+
     fn octets(&self) -> usize {
         self.of_groups.octets() + self.of_lists.octets()
     }
 
+    fn of_group(&self, name: &String) -> Option<HeededRecord> {
+        let of = self.groups.get(name)?;
+        Some(HeededRecord {
+            at: of.at,
+            date: of.date,
+            holder: of.holder,
+            said: Said::OfGroup(name.clone()),
+        })
+    }
+
     fn all(&self) -> Vec<HeededRecord> {
-        let group = |name: &String| {
-            let of = self.groups.get(name)?;
-            Some(HeededRecord {
-                at: of.at,
-                date: of.date,
-                holder: of.holder,
-                said: Said::OfGroup(name.clone()),
-            })
-        };
-        let groups = self.order.values().filter_map(group);
+        let groups = self.order.values().filter_map(|name| self.of_group(name));
         groups.chain(self.lists.values().cloned()).collect()
     }
 
@@ -389,6 +418,27 @@ impl Heeded {
     /// Whether all that this list, which waits, says of what is below its hierarchies has been settled since.
     pub(crate) fn is_settled_below(&self, waits: &HeededRecord) -> bool {
         self.0.read().is_settled_below(waits)
+    }
+
+    /// What is remembered of a hierarchy and what is in it.
+    pub(super) fn of_hierarchy(&self, hierarchy: &str) -> Forgotten {
+        let table = self.0.read();
+        let (groups, lists) = table.numbers_of(hierarchy);
+        let mut found = Forgotten::default();
+        let groups = groups.iter().filter_map(|number| table.order.get(number));
+        for record in groups.filter_map(|name| table.of_group(name)) {
+            found.add(&record);
+        }
+        for record in lists.iter().filter_map(|number| table.lists.get(number)) {
+            found.add(record);
+        }
+        found.groups.sort_unstable();
+        found
+    }
+
+    /// Forgets what was heeded of a hierarchy and what is in it.
+    pub(crate) fn forget(&self, hierarchy: &str) {
+        self.0.write().forget(hierarchy);
     }
 
     /// Octets that all of it takes in the log.
@@ -634,6 +684,28 @@ mod tests {
             !table.is_late(&list("de #8", 2, 9), "de.x"),
             "that one says"
         );
+    }
+
+    #[test]
+    fn a_hierarchy_is_forgotten_with_what_is_in_it() {
+        let mut table = Table::default();
+        for name in ["de", "de.x", "de.x.y", "dex", "de.y"] {
+            table.note(group(name.to_owned(), 1, 9, Holder(0)));
+        }
+        for arguments in ["de #9", "de.x #9", "de.x.y fr #9", "fr #9"] {
+            table.note(list(arguments, 1, 9));
+        }
+        table.forget("de.x");
+        let names: Vec<&String> = table.order.values().collect();
+        assert_eq!(names, ["de", "dex", "de.y"]);
+        let left: Vec<_> = table.lists.values().collect();
+        assert_eq!(left, [&list("de #9", 1, 9), &list("fr #9", 1, 9)]);
+        let octets: usize = table.all().iter().map(HeededRecord::octets).sum();
+        assert_eq!(octets, table.octets());
+        assert_eq!(table.meant.len(), 2);
+        table.forget("de");
+        table.forget("fr");
+        assert_eq!(table.all(), [group("dex".to_owned(), 1, 9, Holder(0))]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub(crate) mod cancel;
 pub(crate) mod config;
+pub(crate) mod forgotten;
 pub(crate) mod groups;
 pub(crate) mod heed;
 pub(crate) mod heeded;

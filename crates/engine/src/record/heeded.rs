@@ -188,6 +188,17 @@ impl HeededRecord {
     }
 }
 
+/// Writes that what was heeded of a hierarchy before is forgotten.
+pub(crate) fn encode_forgotten(hierarchy: &str, out: &mut Vec<u8>) {
+    put_len(out, hierarchy.len());
+    out.extend_from_slice(hierarchy.as_bytes());
+}
+
+/// The hierarchy of which what was heeded before is forgotten.
+pub(crate) fn decode_forgotten(sequence: Sequence, payload: &[u8]) -> Result<&str, Error> {
+    Cursor::new(sequence, kind::FORGOTTEN, payload).text()
+}
+
 /// Texts with an octet before each, and their count in front.
 fn marked_texts(cursor: &mut Cursor<'_>) -> Result<Vec<(String, bool)>, Error> {
     let mut texts = Vec::new();

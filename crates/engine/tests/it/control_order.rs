@@ -12,7 +12,7 @@ use newsreel_service::{Outcome, Reject};
 use crate::control_groups::{ADMIN, Article, groups, message, send};
 use crate::control_newest::{at, list, of, waiting, world_of};
 use crate::damage::spoil_record;
-use crate::world::{World, config};
+use crate::world::{World, config, open_on};
 
 fn say(name: &str, control: &str) -> Article {
     message(name, ADMIN, control, "")
@@ -472,4 +472,41 @@ async fn what_is_damaged_hides_nothing_else() {
         let why = world.engine.control_message(&which).unwrap_err();
         assert!(why.to_string().contains("damaged"), "{why}");
     }
+}
+
+/// Of a hierarchy whose sender had used a number that is too large each list had to be approved, for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_heeded_of_a_hierarchy_can_be_forgotten() {
+    let memory = MemoryDisk::new();
+    let mut config = config(4 << 20);
+    config.control.rules = vec!["all:*:*:doit".to_owned()];
+    let world = World::on(Arc::new(memory.clone()), config);
+    let sent = [
+        list("1", ADMIN, "de #20990101", &["de.a"]),
+        say("2", "newgroup de.b"),
+        list("3", ADMIN, "fr #20990101", &["fr.a"]),
+    ];
+    send(&world, &sent).await;
+    send(&world, &[list("4", ADMIN, "de #5", &["de.c"])]).await;
+    assert_eq!(of(&world, "de."), ["de.a", "de.b"]);
+    let forget = |world: &World, dry_run| world.engine.control_forget("de", dry_run).unwrap();
+    let told = forget(&world, true);
+    assert_eq!(told.groups, ["de.b"]);
+    assert_eq!(told.lists.len(), 1);
+    assert_eq!(told.lists[0].serial, Some(20_990_101));
+    assert_eq!(forget(&world, false), told);
+    assert_eq!(forget(&world, false), newsreel_engine::Forgotten::default());
+    let refused = world.engine.control_forget("de..x", false).unwrap_err();
+    assert!(refused.to_string().contains("de..x"), "{refused}");
+    // After a crash, too, and of no other hierarchy.
+    let crashed = Arc::new(memory.crash_losing_all());
+    let world = open_on(crashed, &world.config, &world.clock);
+    let sent = [
+        list("5", ADMIN, "de #6", &["de.c"]),
+        list("6", ADMIN, "fr #6", &["fr.c"]),
+    ];
+    send(&world, &sent).await;
+    assert_eq!(of(&world, "de."), ["de.c"]);
+    assert_eq!(of(&world, "fr."), ["fr.a"]);
+    assert_eq!(world.problems(), [""; 0]);
 }

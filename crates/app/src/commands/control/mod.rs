@@ -76,6 +76,20 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: SpoolArgs,
     },
+    /// Forget which messages about a hierarchy were heeded, so that what is older counts again
+    #[command(
+        after_help = "For a hierarchy whose sender used a serial number or a Date that is too large: what comes behind it waits as older. \
+                      No group is changed.\n\nExamples:\n  newsreel control forget --dry-run local\n  newsreel control forget local"
+    )]
+    Forget {
+        /// The hierarchy, with all that is in it, or one group
+        hierarchy: String,
+        /// Only say what would be forgotten
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
 }
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
@@ -107,6 +121,11 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             dry_run,
             spool,
         } => approve(message, *dry_run, spool),
+        Verb::Forget {
+            hierarchy,
+            dry_run,
+            spool,
+        } => forget(hierarchy, *dry_run, spool),
     }
 }
 
@@ -251,4 +270,45 @@ fn approve(message: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
         .map(|line| format!("{said}: {line}\n"))
         .collect();
     output::text(&lines.concat())
+}
+
+fn forget(hierarchy: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
+    let request = Request::ControlForget {
+        hierarchy: hierarchy.to_owned(),
+        dry_run,
+    };
+    let forgotten = access::change(spool, request)?;
+    if spool.json {
+        return output::json(&forgotten);
+    }
+    let all = |what: &str| {
+        let all = forgotten[what].as_array();
+        all.map(Vec::as_slice).unwrap_or_default()
+    };
+    let said = if dry_run { "would forget" } else { "forgot" };
+    let group = |name: &Value| format!("{said}: a newgroup or rmgroup of {}\n", output::cell(name));
+    let list = |list: &Value| {
+        let names = list["hierarchies"].as_array().map(Vec::as_slice);
+        let names: Vec<String> = names
+            .unwrap_or_default()
+            .iter()
+            .map(output::cell)
+            .collect();
+        let number = match list["serial"].as_u64() {
+            Some(serial) => format!("number {serial}, "),
+            None => String::new(),
+        };
+        format!(
+            "{said}: a checkgroups of {} by {}, {number}{}\n",
+            names.join(" "),
+            output::cell(&list["sender"]),
+            output::date(&list["date"])
+        )
+    };
+    let groups = all("groups").iter().map(group);
+    let lines: Vec<String> = groups.chain(all("lists").iter().map(list)).collect();
+    match lines.is_empty() {
+        true => output::text("nothing is remembered of it\n"),
+        false => output::text(&lines.concat()),
+    }
 }

@@ -128,8 +128,10 @@ impl Chosen<'_> {
         let mut says = Vec::new();
         for rule in &self.0 {
             let is_done = becomes(&rule.action, signer) == Action::Doit;
-            if !is_done && rule.groups.matches_all() {
-                says.clear();
+            if !is_done {
+                // Nothing is left of those.
+                let is_over = rule.groups.matches_all();
+                says.retain(|(groups, _)| !is_over && *groups != rule.groups);
             }
             // What is done of nothing need not be left out.
             if (is_done || !says.is_empty()) && may_meet(&rule.groups, scope) {
@@ -184,8 +186,8 @@ impl Says {
     }
 
     /// Whether it is done of nothing.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.0.iter().any(|(_, is_done)| *is_done)
     }
 
     /// Whether it is done of all that is below this hierarchy, as far as the patterns say so plainly.
@@ -327,10 +329,15 @@ mod tests {
         }
         let elsewhere = Scope::new(vec![("es".to_owned(), true)], std::iter::empty());
         assert!(chosen.says_of(None, &elsewhere).is_empty());
-        let lines = ["all:*:*:doit", "all:*:*:log"].map(str::to_owned);
-        let none = Rules::parse(&lines).unwrap();
-        let none = none.of(Verb::Checkgroups, "a@b.example");
-        assert!(none.says_of(None, &elsewhere).is_empty());
+        for lines in [
+            &["all:*:*:doit", "all:*:*:log"][..],
+            &["all:*:es.*:doit", "all:*:es.x:log", "all:*:es.*:log"],
+        ] {
+            let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            let none = Rules::parse(&lines).unwrap();
+            let none = none.of(Verb::Checkgroups, "a@b.example");
+            assert!(none.says_of(None, &elsewhere).is_empty(), "{lines:?}");
+        }
         assert_eq!(Says::parse(&[("[".to_owned(), true)]), None);
     }
 

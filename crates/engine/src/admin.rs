@@ -82,7 +82,7 @@ impl Sequencer {
             Request::AddGroups(groups) => self.add_groups(&groups),
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
-            Request::ChangeGroups(heeding) => self.approve(&heeding),
+            Request::ChangeGroups(heeding, id) => self.approve(&heeding, id),
             Request::ForgetHeeded(hierarchy) => self.forget_heeded(&hierarchy),
             Request::Write(write) => {
                 self.open.writes.push(write);

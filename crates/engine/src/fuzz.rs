@@ -13,8 +13,8 @@ use crate::control::{groups, keyring, nocem, signed};
 use crate::record::{
     ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, HeededRecord,
     LeftRecord, MovedRecord, PendingRecord, RepackedRecord, ReservedRecord, StateRecord,
-    WaitingRecord, WithdrawnRecord, decode_expires, decode_forgotten, decode_jump, decode_spool_made,
-    decode_time, encode_forgotten, kind,
+    WaitingRecord, WithdrawnRecord, decode_expires, decode_forgotten, decode_jump,
+    decode_spool_made, decode_time, encode_forgotten, kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.

@@ -16,8 +16,7 @@ use crate::control::heeded;
 use crate::error::Error;
 use crate::record::{
     ArticleRecord, CopyRecord, HeededRecord, MovedRecord, PendingRecord, ReservedRecord,
-    StateRecord, WaitingRecord, WithdrawnRecord, decode_forgotten,
-    decode_spool_made, kind,
+    StateRecord, WaitingRecord, WithdrawnRecord, decode_forgotten, decode_spool_made, kind,
 };
 use crate::recover::whole_log;
 

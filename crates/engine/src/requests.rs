@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use newsreel_store::{BatchWrite, Enlargement, NewBuffer};
-use newsreel_wire::{ArticleNumber, BufferId, Token};
+use newsreel_wire::{ArticleNumber, BufferId, IdHash, Token};
 use smallvec::SmallVec;
 
 use crate::control::heed::Heeding;
@@ -63,8 +63,8 @@ pub(crate) enum Request {
     SetGroups(SmallVec<[(String, GroupChange); 1]>),
     /// Remove a group.
     RemoveGroup { name: String },
-    /// Do what a control message asks for, which somebody approved.
-    ChangeGroups(Arc<Heeding>),
+    /// Do what a control message with this id asks for, which somebody approved.
+    ChangeGroups(Arc<Heeding>, IdHash),
     /// What was heeded of this hierarchy counts no more.
     ForgetHeeded(Arc<str>),
     /// Offer these articles no more.
@@ -108,7 +108,7 @@ impl Request {
             Self::AddGroups(_)
                 | Self::SetGroups(_)
                 | Self::RemoveGroup { .. }
-                | Self::ChangeGroups(_)
+                | Self::ChangeGroups(..)
         )
     }
 }

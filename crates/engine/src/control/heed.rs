@@ -7,7 +7,7 @@
 
 use newsreel_host::LineLimit;
 use newsreel_wire::article::{Headers, Known, RelayFacts};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::{IdHash, Sequence, UnixTime};
 
 use super::groups::{self, Changes, Message, Verb};
 use super::judged::{LATE, TOO_MUCH, changes_max, judge};
@@ -54,6 +54,9 @@ pub(crate) struct Heeding {
     /// Somebody approved it: what it asks for is done, whatever the rules say.
     pub(super) is_approved: bool,
 }
+
+/// Octets in the log, apart from the changes and the record itself, of that a message was heeded and waits no longer.
+const NOTED_OCTETS: usize = WaitingRecord::OCTETS + 2 * RECORD_OCTETS;
 
 /// What comes of it when its turn comes.
 #[derive(Debug, Default)]
@@ -295,6 +298,7 @@ impl Sequencer {
                 since: UnixTime(self.shared.clock.now().secs),
                 holder: signer.map_or(holder, |signer| Holder::of_key(signer.fingerprint())),
                 is_signed: signer.is_some(),
+                is_over: false,
             });
         }
     }
@@ -329,9 +333,18 @@ impl Sequencer {
     ///
     /// # Errors
     /// What cannot be done; then nothing was.
-    pub(crate) fn approve(&mut self, heeding: &Heeding) -> Result<(), Error> {
+    pub(crate) fn approve(&mut self, heeding: &Heeding, id: IdHash) -> Result<(), Error> {
         let turn = self.turn_of(heeding);
-        self.do_what_is_asked(&turn.changes, heeding.record.clone())
+        self.do_what_is_asked(&turn.changes, heeding.record.clone())?;
+        // Whatever others that are approved behind it do, this one waits no longer.
+        self.note_waiting(&WaitingRecord {
+            id,
+            since: UnixTime(self.shared.clock.now().secs),
+            holder: Holder::of_approval(),
+            is_signed: false,
+            is_over: true,
+        });
+        Ok(())
     }
 
     /// What comes of a message now: what it asks for of the groups as they are, in this commit and the one before, too.
@@ -418,7 +431,7 @@ impl Sequencer {
         let removed: Result<Vec<_>, Error> = changes.remove.iter().map(existing).collect();
         let removed = removed?;
         let of_groups = octets_to_set(&set) + octets_to_make(&changes.make);
-        let octets = of_groups + removed.len() * GROUP_OCTETS + record.octets() + RECORD_OCTETS;
+        let octets = of_groups + removed.len() * GROUP_OCTETS + record.octets() + NOTED_OCTETS;
         if octets > self.frame_octets_max {
             return Err(Error::Group(
                 "these are more changes than one log frame holds; enlarge log.segment_octets"

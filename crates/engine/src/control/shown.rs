@@ -288,12 +288,9 @@ impl Engine {
             )));
         }
         let heeding = Arc::new(heeding);
-        self.ask_until_it_fits(|| Request::ChangeGroups(Arc::clone(&heeding)))?;
-        // Whatever others that are approved behind it do, this one waits no longer.
-        if let Ok(id) = MessageId::parse(report.message_id.as_bytes()) {
-            let id = self.shared.id_hash(id);
-            self.shared.waiting.forget_if(&id, || true);
-        }
+        let id = MessageId::parse(report.message_id.as_bytes()).map_err(|_| none())?;
+        let id = self.shared.id_hash(id);
+        self.ask_until_it_fits(|| Request::ChangeGroups(Arc::clone(&heeding), id))?;
         Ok(report)
     }
 

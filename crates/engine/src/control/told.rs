@@ -73,7 +73,11 @@ pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[Grou
         }
         return;
     };
-    match shared.posts.told.take(shared.id_hash(offered), shared.now_ms()) {
+    match shared
+        .posts
+        .told
+        .take(shared.id_hash(offered), shared.now_ms())
+    {
         Turn::Made => {}
         Turn::Again => return,
         Turn::TooMany => {

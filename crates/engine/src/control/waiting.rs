@@ -24,12 +24,21 @@ struct Tables {
 
 impl Tables {
     fn note(&mut self, record: &WaitingRecord, limits: &Limits) -> u64 {
+        if record.is_over {
+            self.forget(&record.id);
+            return 0;
+        }
         let table = match record.is_signed {
             true => &mut self.signed,
             false => &mut self.others,
         };
         table.add(record.id, record.holder, &[], record.since);
         table.tidy(record.since, limits).len() as u64
+    }
+
+    fn forget(&mut self, id: &IdHash) {
+        self.signed.remove(id);
+        self.others.remove(id);
     }
 }
 
@@ -52,8 +61,7 @@ impl Waiting {
     pub(crate) fn forget_if(&self, id: &IdHash, is_gone: impl FnOnce() -> bool) {
         let mut tables = self.0.lock();
         if is_gone() {
-            tables.signed.remove(id);
-            tables.others.remove(id);
+            tables.forget(id);
         }
     }
 
@@ -67,6 +75,7 @@ impl Waiting {
                 since: entry.since,
                 holder: entry.holder,
                 is_signed,
+                is_over: false,
             })
             .collect()
         };
@@ -126,6 +135,7 @@ mod tests {
                 since: UnixTime(n),
                 holder: Holder(holder << 32),
                 is_signed,
+                is_over: false,
             }
         };
         waiting.note(&record(1, 1, true), &limits);
@@ -144,5 +154,11 @@ mod tests {
         assert_eq!(again.all(), all);
         again.forget_if(&record(1, 1, true).id, || true);
         assert_eq!(again.all(), all[1..]);
+        let over = WaitingRecord {
+            is_over: true,
+            ..all[1]
+        };
+        again.note(&over, &limits);
+        assert_eq!(again.all(), all[2..]);
     }
 }

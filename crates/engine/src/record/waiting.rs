@@ -19,15 +19,24 @@ pub(crate) struct WaitingRecord {
     pub(crate) holder: Holder,
     /// Somebody signed it whose key was in the keyring.
     pub(crate) is_signed: bool,
+    /// It waits no longer: somebody approved it.
+    pub(crate) is_over: bool,
 }
 
+const IS_SIGNED: u8 = 1;
+const IS_OVER: u8 = 2;
+
 impl WaitingRecord {
+    /// Octets of the payload.
+    pub(crate) const OCTETS: usize = 16 + 8 + 8 + 1;
+
     /// Writes the payload.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0);
         out.extend_from_slice(&self.since.0.to_le_bytes());
         out.extend_from_slice(&self.holder.0.to_le_bytes());
-        out.push(u8::from(self.is_signed));
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        out.push(flag(self.is_signed, IS_SIGNED) | flag(self.is_over, IS_OVER));
     }
 
     /// Reads the payload.
@@ -41,7 +50,8 @@ impl WaitingRecord {
             id,
             since,
             holder,
-            is_signed: flags & 1 != 0,
+            is_signed: flags & IS_SIGNED != 0,
+            is_over: flags & IS_OVER != 0,
         })
     }
 }
@@ -52,12 +62,13 @@ mod tests {
 
     #[test]
     fn a_waiting_message_round_trips() {
-        for is_signed in [false, true] {
+        for (is_signed, is_over) in [(false, false), (true, false), (false, true)] {
             let record = WaitingRecord {
                 id: IdHash([3; 16]),
                 since: UnixTime(7),
                 holder: Holder(5),
                 is_signed,
+                is_over,
             };
             let mut out = Vec::new();
             record.encode(&mut out);

@@ -289,11 +289,7 @@ fn forget(hierarchy: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
     let group = |name: &Value| format!("{said}: a newgroup or rmgroup of {}\n", output::cell(name));
     let list = |list: &Value| {
         let names = list["hierarchies"].as_array().map(Vec::as_slice);
-        let names: Vec<String> = names
-            .unwrap_or_default()
-            .iter()
-            .map(output::cell)
-            .collect();
+        let names: Vec<String> = names.unwrap_or_default().iter().map(output::cell).collect();
         let number = match list["serial"].as_u64() {
             Some(serial) => format!("number {serial}, "),
             None => String::new(),

@@ -10,7 +10,7 @@ use newsreel_wire::article::{Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, Sequence, UnixTime};
 
 use super::groups::{self, Changes, Message, Verb};
-use super::judged::{LATE, TOO_MUCH, changes_max, judge};
+use super::judged::{LATE, Look, TOO_MUCH, changes_max, judge};
 use super::keyring::{Keyring, OpenedKeyring, Signer};
 use super::lines::Lines;
 use super::meaning::Meaning;
@@ -132,7 +132,7 @@ pub(crate) fn at_once(
         return unproved(Some(message));
     }
     let came = UnixTime(shared.clock.now().secs);
-    let judged = judge(shared, policy, &message, None, came, None);
+    let judged = judge(shared, policy, &message, None, came, Look::AsItComes);
     let (heeding, _) = judged.decide(message, None);
     heeding
         .may_do_something(policy)
@@ -171,7 +171,14 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Heeding> {
     let signed = in_time(signed, &policy, &message, came);
     say_whose_signature_is_missing(shared, &policy, &id, &message, &signed);
     let signer = signed.ok();
-    let judged = judge(shared, &policy, &message, signer.as_ref(), came, None);
+    let judged = judge(
+        shared,
+        &policy,
+        &message,
+        signer.as_ref(),
+        came,
+        Look::AsItComes,
+    );
     let (heeding, mailed) = judged.decide(message, signer);
     if !mailed.is_empty() {
         told::tell(shared, &id, &heeding.message, &mailed);

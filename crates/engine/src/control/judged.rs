@@ -46,6 +46,35 @@ pub(super) struct Judged {
 /// that ask for thousands of groups each.
 pub const ASKS_COUNTED_MAX: usize = 100;
 
+/// How far it is looked at what a message asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// All that it asks for.
+    AtAll,
+    /// As far as it has to be known when it comes: of what waits in any case not all if it is much.
+    AsItComes,
+    /// What waits of it, and not all if it is much; it stands there in the log.
+    AtWhatWaits(Sequence),
+}
+
+/// What a list asks for of which nothing is done: so much as it takes to know that it is much.
+fn some_asks(
+    shared: &Shared,
+    message: &Message,
+    becomes: impl Fn(&str) -> Action,
+) -> Vec<GroupAsked> {
+    let mut asks = Vec::new();
+    let _ = message
+        .meaning
+        .each_ask(shared.views.groups(), &mut |asked| {
+            if becomes(asked.name()) != Action::Drop {
+                asks.push(asked);
+            }
+            more_until(asks.len() > ASKS_COUNTED_MAX)
+        });
+    asks
+}
+
 /// What a message that waits asks for, as far as no rule drops that and it is not settled, or a rule would do it: no more than it takes
 /// to know that it is too much.
 fn asks_that_wait(
@@ -111,25 +140,28 @@ fn leave_what_is_late(
     (done, some_is_late)
 }
 
-/// Judges a message that came then, by the rules that hold now and by what was heeded.  Of one that waits, and stands there in the log,
-/// only what waits of it is looked at, and not all if it is much.
+/// Judges a message that came then, by the rules that hold now and by what was heeded.
 pub(super) fn judge(
     shared: &Shared,
     policy: &Policy,
     message: &Message,
     signer: Option<&Signer>,
     came: UnixTime,
-    waits: Option<Sequence>,
+    look: Look,
 ) -> Judged {
     let rules = policy.rules.of(message.verb(), &message.sender);
     let mut record = remembered(message, signer, came, &rules);
     let compared = shared.committed();
-    let asks = match waits {
-        None => message.meaning.asks(shared.views.groups()),
-        Some(at) => {
+    let of_rule = |name: &str| becomes(&rules.action(name), signer);
+    let asks = match look {
+        // A mail says how much it is.
+        Look::AsItComes if !record.says_something() && !rules.mail() => {
+            some_asks(shared, message, of_rule)
+        }
+        Look::AtAll | Look::AsItComes => message.meaning.asks(shared.views.groups()),
+        Look::AtWhatWaits(at) => {
             record.at = at;
-            let becomes = |name: &str| becomes(&rules.action(name), signer);
-            asks_that_wait(shared, policy, message, &record, becomes)
+            asks_that_wait(shared, policy, message, &record, of_rule)
         }
     };
     let is_too_long = record.octets() > HEEDED_RECORD_OCTETS_MAX;

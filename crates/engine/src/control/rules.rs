@@ -112,6 +112,11 @@ impl Chosen<'_> {
         last.map_or_else(Action::default, |rule| rule.action.clone())
     }
 
+    /// Whether any of them wants a mail.
+    pub(super) fn mail(&self) -> bool {
+        self.0.iter().any(|rule| rule.action == Action::Mail)
+    }
+
     /// Whether nothing becomes of any group.
     pub(crate) fn drop_all(&self) -> bool {
         let is_for_all = self.0.iter().any(|rule| rule.groups.matches_all());

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::groups::{self, Message};
 use super::heed::{in_time, signer};
 use super::heeded::approved_octets_max;
-use super::judged::{Ask, Judged, judge};
+use super::judged::{Ask, Judged, Look, judge};
 use super::keyring::{OpenedKeyring, Signer};
 use super::meaning::GroupAsked;
 use super::rules::Action;
@@ -376,8 +376,11 @@ impl Engine {
         });
         report.sender.clone_from(&message.sender);
         let signer: Option<&Signer> = signed.as_ref().and_then(|signed| signed.as_ref().ok());
-        let waits = (looked == Looked::AtWhatWaits).then_some(at);
-        let judged = judge(&self.shared, &policy, &message, signer, arrival, waits);
+        let look = match looked {
+            Looked::AtAll => Look::AtAll,
+            Looked::AtWhatWaits => Look::AtWhatWaits(at),
+        };
+        let judged = judge(&self.shared, &policy, &message, signer, arrival, look);
         let read = Some((message, judged));
         Ok(Some(Found { report, at, read }))
     }

@@ -99,6 +99,7 @@ pub fn batch(data: &[u8]) {
                         break;
                     }
                     Step::End { .. } => return found,
+                    Step::Padding { used } => used,
                     Step::Article { body, used } => {
                         found.push((buf.get(body).expect("inside the buffer").to_vec(), None));
                         used

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use newsreel_host::process::lock_holder;
 use newsreel_net::client::{Client as NewsClient, Login, Remote, Security, Trust};
 use newsreel_wire::nntp::framing::lf_to_wire;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
@@ -168,9 +169,31 @@ pub(crate) fn find(name: &str, port: Option<u16>, tls: Tls) -> Result<Server> {
     })
 }
 
+/// How often a server that starts is looked for, and after what pause.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The server that runs on a spool, if one does; one that starts is waited for.
+fn running(spool: &Path) -> Result<Option<Client>> {
+    for _ in 0..TRIES {
+        if let Some(client) = Client::connect(spool)? {
+            return Ok(Some(client));
+        }
+        // Who has the spool and takes no connection starts, or stops.
+        if lock_holder(&spool.join("lock")).is_none() {
+            return Ok(None);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    bail!(
+        "the server on the spool {} does not answer yet: it starts or stops, or another command has the spool; try again",
+        spool.display()
+    )
+}
+
 /// The server that runs on a spool.
 pub(crate) fn server_of(spool: &Path) -> Result<Server> {
-    let Some(mut client) = Client::connect(spool)? else {
+    let Some(mut client) = running(spool)? else {
         bail!(
             "no server is running on the spool {}: start one with `newsreel serve`, or name another with --server",
             spool.display()

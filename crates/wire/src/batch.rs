@@ -1,8 +1,9 @@
 //! Batches: `#! rnews N`, a line feed, N octets of article, again and again (RFC 1036 section 4.3.3, RFC 5537 section 8.2).
 //!
-//! The reader works on the front of a growing buffer and copies nothing.  A count is believed only when the next
-//! header, or the end, follows the article: otherwise the article may be cut or joined, and the reader reports the
-//! damage and goes on at the next header it finds.  Articles in batches have LF line ends.
+//! The reader works on the front of a growing buffer and copies nothing.  A count is believed when the next header, or the end, follows the
+//! article, perhaps behind blank lines or zeros; or when it leads to the end of a line and to no header in the article, whatever follows.
+//! Otherwise the article may be cut or joined, and the reader reports the damage and goes on at the next header it finds.  Articles in
+//! batches have LF line ends.
 
 use std::ops::Range;
 
@@ -16,6 +17,8 @@ const MAGIC: &[u8] = b"#! rnews ";
 const SHEBANG: &[u8] = b"#! ";
 /// The longest header line: magic, 20 digits, a little room.
 const HEADER_LINE_OCTETS_MAX: usize = 64;
+/// So much behind an article is looked at for the next header.
+const LOOKED_AT_OCTETS: usize = 64;
 
 /// What the front of a buffer holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +38,11 @@ pub enum Step {
         /// Where it is in the buffer.
         body: Range<usize>,
         /// Octets to drop, header line included.
+        used: usize,
+    },
+    /// Blank lines or zeros where a header may be: files and tapes are filled up with them.
+    Padding {
+        /// Octets to drop.
         used: usize,
     },
     /// Something that is not a header and an article; the reader looks for the next header from here.
@@ -83,6 +91,7 @@ impl BatchReader {
         let (Step::Incomplete { used }
         | Step::End { used }
         | Step::Article { used, .. }
+        | Step::Padding { used }
         | Step::Damaged { used, .. }) = &mut step;
         self.offset += *used as u64;
         step
@@ -112,6 +121,12 @@ impl BatchReader {
                 Step::Incomplete { used: skipped }
             };
         }
+        let padding = buf.iter().take_while(|octet| is_padding(**octet)).count();
+        if padding > 0 {
+            return Step::Padding {
+                used: skipped + padding,
+            };
+        }
         let head = buf.get(..HEADER_LINE_OCTETS_MAX).unwrap_or(buf);
         let Some(lf) = memchr(b'\n', head) else {
             if !at_end && head.len() < HEADER_LINE_OCTETS_MAX {
@@ -125,17 +140,19 @@ impl BatchReader {
             Err(why) => return self.damaged(why, skipped, lf),
         };
         let (start, end) = (lf + 1, lf + 1 + count);
-        let after = buf.get(end..).unwrap_or_default();
-        let known = after.len().min(SHEBANG.len());
-        if buf.len() < end || (known < SHEBANG.len() && !at_end) {
+        let Some(article) = buf.get(start..end) else {
             return if at_end {
                 self.damaged(BatchDamage::Truncated, skipped, lf)
             } else {
                 Step::Incomplete { used: skipped }
             };
-        }
-        if !after.is_empty() && !after.starts_with(SHEBANG) {
-            return self.damaged(BatchDamage::Count, skipped, lf);
+        };
+        match header_follows(buf.get(end..).unwrap_or_default(), at_end) {
+            None => return Step::Incomplete { used: skipped },
+            Some(false) if !is_whole(article) => {
+                return self.damaged(BatchDamage::Count, skipped, lf);
+            }
+            Some(_) => {}
         }
         Step::Article {
             body: skipped + start..skipped + end,
@@ -152,6 +169,30 @@ impl BatchReader {
             used: skipped + more,
         }
     }
+}
+
+const fn is_padding(octet: u8) -> bool {
+    matches!(octet, b'\n' | b'\r' | b' ' | b'\t' | 0)
+}
+
+/// Whether the next header, or the end, follows an article; none: more must be seen.
+fn header_follows(after: &[u8], at_end: bool) -> Option<bool> {
+    let looked_at = after.get(..LOOKED_AT_OCTETS).unwrap_or(after);
+    let padding = looked_at.iter().take_while(|octet| is_padding(**octet));
+    let rest = looked_at.get(padding.count()..).unwrap_or_default();
+    if rest.is_empty() {
+        return (at_end || looked_at.len() == LOOKED_AT_OCTETS).then_some(true);
+    }
+    if rest.len() < SHEBANG.len() && SHEBANG.starts_with(rest) && !at_end {
+        // Where so much filling stands in front, a header may be anything.
+        return (looked_at.len() == LOOKED_AT_OCTETS).then_some(true);
+    }
+    Some(rest.starts_with(SHEBANG))
+}
+
+/// Whether an article behind which something strange stands may be all there is of it, and nothing else.
+fn is_whole(article: &[u8]) -> bool {
+    article.ends_with(b"\n") && memmem::find(article, b"\n#! rnews ").is_none()
 }
 
 fn read_header(line: &[u8]) -> Result<usize, BatchDamage> {
@@ -213,6 +254,7 @@ mod tests {
                         found.push(String::from_utf8_lossy(&buf[body]).into_owned());
                         used
                     }
+                    Step::Padding { used } => used,
                     Step::Damaged { at, why, used } => {
                         found.push(format!("{at} {why:?}"));
                         used
@@ -220,7 +262,8 @@ mod tests {
                 };
                 buf.drain(..used);
             }
-            assert!(buf.len() <= ARTICLE_MAX + HEADER_LINE_OCTETS_MAX + step);
+            let most = ARTICLE_MAX + HEADER_LINE_OCTETS_MAX + LOOKED_AT_OCTETS;
+            assert!(buf.len() <= most + step);
         }
     }
 
@@ -263,6 +306,38 @@ mod tests {
         check("#! cunbatch\nxyz", &["0 Kind"]);
         check(&"x".repeat(200), &["0 NoHeader"]);
         check("#! rnews 3", &["0 NoHeader"]);
+    }
+
+    /// An article with a right count was not taken when blank lines, zeros or junk stood behind it.
+    #[test]
+    fn what_stands_behind_an_article_costs_it_nothing() {
+        for padding in [
+            "\n",
+            "\r\n\r\n",
+            "\0\0\0",
+            &"\0".repeat(500),
+            &"\n".repeat(63),
+        ] {
+            check(
+                &format!("{padding}#! rnews 2\nb\n{padding}#! rnews 1\nc{padding}"),
+                &["b\n", "c"],
+            );
+        }
+        check(
+            "#! rnews 2\nb\njunk\n#! rnews 2\nc\n",
+            &["b\n", "13 NoHeader", "c\n"],
+        );
+        check(
+            "#! rnews 2\nb\n#! rnexs 2\nd\n#! rnews 2\nc\n",
+            &["b\n", "13 Kind", "c\n"],
+        );
+        check("#! rnews 2\nb\n\0junk", &["b\n", "14 NoHeader"]);
+        check("#! rnews 2\nb\n#!", &["b\n", "13 NoHeader"]);
+        // It leads to the end of a line, in the next article.
+        check(
+            "#! rnews 15\nb\n#! rnews 3\nc\nd\n#! rnews 2\ne\n",
+            &["0 Count", "c\nd", "e\n"],
+        );
     }
 
     proptest! {

@@ -73,6 +73,11 @@ impl<R: Read> Lzw<R> {
         })
     }
 
+    /// What it reads from.
+    pub(crate) fn into_inner(self) -> R {
+        self.input
+    }
+
     const fn first_free(is_block_mode: bool) -> usize {
         if is_block_mode { CLEAR + 1 } else { CLEAR }
     }

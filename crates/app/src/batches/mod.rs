@@ -5,6 +5,7 @@
 pub(crate) mod damages;
 pub(crate) mod kept;
 mod lzw;
+mod members;
 pub(crate) mod outgoing;
 mod sender;
 pub(crate) mod settled;
@@ -22,7 +23,7 @@ use newsreel_wire::nntp::framing::lf_to_wire;
 use self::damages::Damages;
 use self::sender::{Line, Sender, Window};
 use self::settled::{Settled, Tally};
-use self::unpack::{Kind, unpack};
+use self::unpack::{Kind, Next, Parts};
 use crate::posting;
 
 /// So much is read at once.
@@ -113,21 +114,36 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         }
     }
 
-    /// Takes all there is; `false`: it could not be unpacked to its end.
+    /// Takes all there is; `false`: not all of it could be unpacked.
     fn run(&mut self, input: &mut dyn Read) -> Result<bool> {
-        let mut found = unpack(input).context("cannot read it")?;
-        let ended = match found.kind {
-            Kind::Article => self.one_article(&mut *found.reader),
-            _ => self.batch(&mut *found.reader),
-        }?;
-        match ended {
-            None => Ok(true),
-            Some(error) if found.was_packed => {
-                self.damages
-                    .add(None, &format!("it cannot be unpacked: {error}"));
-                Ok(false)
+        let (mut parts, mut is_all) = (Parts::new(input), true);
+        loop {
+            let mut part = match parts.next().context("cannot read it")? {
+                Next::Part(part) => part,
+                Next::Junk => {
+                    let why = "something else follows what is packed";
+                    self.damages.add(None, why);
+                    is_all = false;
+                    continue;
+                }
+                Next::End => return Ok(is_all),
+            };
+            let was_packed = part.was_packed;
+            let ended = match part.kind {
+                Kind::Article => self.one_article(&mut *part.reader),
+                _ => self.batch(&mut *part.reader),
+            }?;
+            drop(part);
+            match ended {
+                None => {}
+                Some(error) if was_packed => {
+                    let why = format!("it cannot be unpacked: {error}");
+                    self.damages.add(None, &why);
+                    is_all = false;
+                    parts.lose_way();
+                }
+                Some(error) => return Err(error).context("cannot read it"),
             }
-            Some(error) => Err(error).context("cannot read it"),
         }
     }
 
@@ -151,6 +167,7 @@ impl<'scope, 'd> Taker<'scope, 'd> {
                     self.keep(used)?;
                     return Ok(error);
                 }
+                Step::Padding { used } => self.start += used,
                 Step::Damaged { at, why, used } => {
                     self.damages.add(Some(at), &why.to_string());
                     self.keep(used)?;

@@ -1,18 +1,20 @@
 //! What an input is, by its first octets, and the batch in it: plain, or packed with gzip, bzip2, zstd or compress(1).
 //!
 //! A line such as `#! cunbatch` in front is a hint that nobody needs: what follows says itself what it is.  Everything is unpacked as
-//! it is read, so a bomb costs time and no memory; layers are bounded.
+//! it is read, so a bomb costs time and no memory; layers are bounded.  Where several packed batches are in an input, one that is damaged
+//! costs none behind it that has such a line in front.
 
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead as _, Cursor, Read};
 
-use super::lzw::{self, Lzw};
+use super::lzw;
+use super::members::{Ahead as _, Members, Raw, skip_padding};
 
 /// A batch in a compressed file in a compressed file is enough.
 const LAYERS_MAX: usize = 2;
+/// How far a decoder may go beyond the end of what is damaged, and what follows is still found.
+const KEPT_OCTETS: usize = 256 << 10;
 /// What is looked at to say what an input is.
 const HEAD_OCTETS: usize = 512;
-/// zstd: the largest window that is unpacked, its own default; as much memory may be needed.
-const WINDOW_LOG_MAX: u32 = 27;
 
 /// What lies in an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,33 +94,35 @@ pub(crate) struct Unpacked<'r> {
     pub(crate) was_packed: bool,
 }
 
-/// Takes the packings off.
+/// Takes the packings off; nothing else may follow.
 pub(crate) fn unpack<'r>(input: impl Read + 'r) -> io::Result<Unpacked<'r>> {
-    let mut reader: Box<dyn Read + 'r> = Box::new(input);
-    let mut layers = 0;
+    unpacked(Box::new(input), 0)
+}
+
+/// Takes off what is left of packings, so many being off.
+fn unpacked<'r>(mut reader: Box<dyn Read + 'r>, mut layers: usize) -> io::Result<Unpacked<'r>> {
     loop {
-        let (mut head, mut rest) = (Vec::new(), reader);
-        let peeked = (&mut rest).take(HEAD_OCTETS as u64).read_to_end(&mut head);
-        match peeked {
-            Err(error) if layers == 0 => return Err(error),
-            // What came before damage is worth looking at, and then the damage is met again.
-            Err(error) => rest = Box::new(Failed(Some(error))),
-            Ok(_) => {}
+        let mut raw = Raw::new(reader);
+        let kind = Kind::of(raw.head(HEAD_OCTETS));
+        // What came before damage is worth looking at, and then the damage is met again.
+        if layers == 0
+            && let Some(error) = raw.take_failure()
+        {
+            return Err(error);
         }
-        let kind = Kind::of(&head);
-        let skipped = if let Kind::Hint(len) = kind { len } else { 0 };
-        let head = head.split_off(skipped);
-        let whole = Cursor::new(head).chain(rest);
         reader = match kind {
-            Kind::Hint(_) => Box::new(whole),
+            Kind::Hint(len) => {
+                raw.consume(len);
+                Box::new(raw)
+            }
             Kind::Packed(packing) if layers < LAYERS_MAX => {
                 layers += 1;
-                unpacking(packing, whole)?
+                Box::new(Members::new(packing, raw, true))
             }
             kind => {
                 return Ok(Unpacked {
                     kind,
-                    reader: Box::new(whole),
+                    reader: Box::new(raw),
                     was_packed: layers > 0,
                 });
             }
@@ -126,27 +130,78 @@ pub(crate) fn unpack<'r>(input: impl Read + 'r) -> io::Result<Unpacked<'r>> {
     }
 }
 
-/// Ends with an error.
-struct Failed(Option<io::Error>);
-
-impl Read for Failed {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        self.0.take().map_or(Ok(0), Err)
-    }
+/// An input that may be several: packed batches one behind the other, each behind a line that says so.
+pub(crate) struct Parts<'r> {
+    raw: Raw<'r>,
+    is_first: bool,
+    /// Where the next one begins is to be looked for.
+    is_lost: bool,
 }
 
-fn unpacking<'r>(packing: Packing, packed: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
-    let packed = BufReader::with_capacity(64 << 10, packed);
-    Ok(match packing {
-        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
-        Packing::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(packed)),
-        Packing::Compress => Box::new(BufReader::new(Lzw::new(packed)?)),
-        Packing::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
-            decoder.window_log_max(WINDOW_LOG_MAX)?;
-            Box::new(decoder)
+/// What comes next.
+pub(crate) enum Next<'p> {
+    /// One of them, to be read to its end.
+    Part(Unpacked<'p>),
+    /// Something else.
+    Junk,
+    /// Nothing.
+    End,
+}
+
+impl<'r> Parts<'r> {
+    pub(crate) fn new(input: impl Read + 'r) -> Self {
+        Self {
+            raw: Raw::that_keeps(Box::new(input), KEPT_OCTETS),
+            is_first: true,
+            is_lost: false,
         }
-    })
+    }
+
+    /// The last one was damaged: it ends anywhere.
+    pub(crate) const fn lose_way(&mut self) {
+        self.is_lost = true;
+    }
+
+    pub(crate) fn next(&mut self) -> io::Result<Next<'_>> {
+        if std::mem::take(&mut self.is_lost) {
+            self.raw.go_back();
+            if !self.raw.skip_to_hint()? {
+                return Ok(Next::End);
+            }
+        }
+        let is_first = std::mem::take(&mut self.is_first);
+        if !is_first {
+            skip_padding(&mut self.raw)?;
+        }
+        let (kind, is_batch) = loop {
+            let head = self.raw.head(HEAD_OCTETS);
+            let (kind, is_batch) = (Kind::of(head), head.starts_with(b"#! rnews "));
+            if let Some(error) = self.raw.take_failure() {
+                return Err(error);
+            }
+            match kind {
+                Kind::Hint(len) => self.raw.consume(len),
+                kind => break (kind, is_batch),
+            }
+        };
+        self.raw.mark();
+        match kind {
+            Kind::Packed(packing) => {
+                let members = Members::new(packing, &mut self.raw, false);
+                unpacked(Box::new(members), 1).map(Next::Part)
+            }
+            kind if is_first || is_batch => Ok(Next::Part(Unpacked {
+                kind,
+                reader: Box::new(&mut self.raw),
+                was_packed: false,
+            })),
+            Kind::Empty => Ok(Next::End),
+            _ => {
+                self.is_lost = true;
+                Ok(Next::Junk)
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +256,86 @@ mod tests {
         }
         let deep = gzip(&gzip(&gzip(BATCH)));
         check(&deep, Kind::Packed(Packing::Gzip), &gzip(BATCH));
+    }
+
+    /// All batches of an input one behind the other, and each damage.
+    fn parts(input: &[u8]) -> Vec<String> {
+        let (mut parts, mut found) = (Parts::new(input), Vec::new());
+        loop {
+            let mut part = match parts.next().unwrap() {
+                Next::Part(part) => part,
+                Next::Junk => {
+                    found.push("junk".to_owned());
+                    continue;
+                }
+                Next::End => return found,
+            };
+            let mut got = Vec::new();
+            let read = part.reader.read_to_end(&mut got);
+            drop(part);
+            found.push(String::from_utf8_lossy(&got).into_owned());
+            if read.is_err() {
+                found.push("damaged".to_owned());
+                parts.lose_way();
+            }
+        }
+    }
+
+    /// Of several packed batches in one file only the first was taken.
+    #[test]
+    fn packed_batches_one_behind_the_other_are_all_found() {
+        let hinted = |packed: &[u8]| [b"#! cunbatch\n", packed].concat();
+        let [first, second] = ["#! rnews 2\na\n", "#! rnews 2\nb\n"];
+        type Packing = fn(&[u8]) -> Vec<u8>;
+        let packings: [Packing; 4] = [gzip, bzip2, zstd, |text| lzw::tests::compress(text, 16, 0)];
+        for (nth, one) in packings.into_iter().enumerate() {
+            for other in packings {
+                let both = [
+                    hinted(&one(first.as_bytes())),
+                    hinted(&other(second.as_bytes())),
+                ];
+                assert_eq!(parts(&both.concat()), [first, second]);
+                // What compress(1) made has no end of its own.
+                if nth < 3 {
+                    assert_eq!(parts(&both.join(&b"\n\0\0"[..])), [first, second]);
+                }
+            }
+            // The damage of one costs none of another.
+            let mut cut = hinted(&one(&BATCH.repeat(2000)));
+            cut.truncate(cut.len() - 9);
+            cut.extend_from_slice(&hinted(&gzip(second.as_bytes())));
+            let found = parts(&cut);
+            assert!(found.last().is_some_and(|last| last == second));
+        }
+        let [one, other] = [first, second].map(|text| gzip(text.as_bytes()));
+        let behind = |more: &[u8]| parts(&[&one[..], more].concat());
+        assert_eq!(behind(second.as_bytes()), [first, second]);
+        assert_eq!(behind(b"\0\0\0\n"), [first]);
+        assert_eq!(behind(b"other"), [first, "junk"]);
+        let more = [&b"other"[..], &hinted(&other)].concat();
+        assert_eq!(behind(&more), [first, "junk", second]);
+    }
+
+    /// What an article says is no line of the file's.
+    #[test]
+    fn an_article_cannot_end_a_batch() {
+        let line = [b"#! cunbatch\n", &gzip(BATCH)[..]].concat();
+        let mut batch = Vec::new();
+        newsreel_wire::batch::write_article(&line, &mut batch);
+        // As it is in the packed file, too.
+        let mut stored = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        stored.write_all(&batch).unwrap();
+        for input in [batch.clone(), stored.finish().unwrap()] {
+            let mut parts = Parts::new(&input[..]);
+            let Next::Part(mut part) = parts.next().unwrap() else {
+                panic!("nothing was found");
+            };
+            let mut got = Vec::new();
+            part.reader.read_to_end(&mut got).unwrap();
+            assert_eq!(got, batch);
+            drop(part);
+            assert!(matches!(parts.next().unwrap(), Next::End));
+        }
     }
 
     #[test]

@@ -196,6 +196,47 @@ fn a_damaged_batch_loses_only_what_is_damaged() {
     server.stop();
 }
 
+/// What stood behind an article cost the article; of packed batches one behind the other only the first was taken.
+#[test]
+fn what_is_put_behind_each_other_is_all_taken() {
+    let (spool, server) = served();
+    let parts = [
+        &batch(0..1),
+        "\n\0\0",
+        &batch(1..2),
+        "junk behind\n",
+        &batch(2..3),
+        "\r\n",
+    ];
+    let report = piped(&spool, parts.concat().as_bytes());
+    assert_eq!(counts(&report), [3, 0, 0, 0, 1], "{report}");
+    assert_eq!(text_of(&files(&report, "kept_in")[0]), parts[3].as_bytes());
+    let hinted = |numbers| [b"#! cunbatch\n", &gzip(batch(numbers).as_bytes())[..]].concat();
+    let both = [hinted(3..5), hinted(5..7)].concat();
+    assert_eq!(counts(&piped(&spool, &both)), [4, 0, 0, 0, 0]);
+    // One that is damaged costs the other nothing; all is kept.
+    let mut first = hinted(7..9);
+    let at = first.len() - 12;
+    first[at] ^= 0xff;
+    let both = [first, hinted(9..11)].concat();
+    let path = file(&spool, "both", &both);
+    let report = spool.json(&["rnews", &path]);
+    let [accepted, .., damaged] = counts(&report);
+    assert!(accepted >= 2 && damaged >= 1, "{report}");
+    assert!(
+        files(&report, "kept_in")
+            .iter()
+            .any(|path| text_of(path) == both),
+        "{report}"
+    );
+    let mut client = NewsClient::connect(server.address);
+    for nth in [1, 2, 6, 9, 10] {
+        let answer = client.ask(&format!("STAT <{nth}@batch.example>"));
+        assert!(answer.starts_with("223"), "{nth}: {answer}");
+    }
+    server.stop();
+}
+
 #[test]
 fn what_cannot_be_unpacked_is_kept_as_it_came() {
     let (spool, server) = served();
@@ -290,6 +331,43 @@ fn articles_wait_while_the_server_is_away() {
     assert_eq!(counts(&spool.json(&["rnews", "--retry"])), [0; 5]);
     assert_eq!(files_in(&spool, "waiting"), 0);
     server.stop();
+}
+
+/// A batch that came while a server started was put aside, and waited for somebody to try again.
+#[test]
+fn a_server_that_starts_is_waited_for() {
+    let (spool, server) = served();
+    server.stop();
+    let signal = |name: &str, pid: u32| {
+        let sent = Command::new("kill").args([name, &pid.to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    for round in 0..5 {
+        let mut command = newsreel();
+        command.args(["serve", "--config"]).arg(spool.config());
+        let mut server = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lock = spool.path().join("lock");
+        let own = server.id().to_string();
+        let holds = |pid: Vec<u8>| String::from_utf8_lossy(&pid).trim() == own;
+        while !read_whole(&RealDisk, &lock, 100).is_ok_and(holds) {
+            assert!(server.try_wait().unwrap().is_none(), "it did not start");
+        }
+        // It is held in the middle of its start.
+        signal("-STOP", server.id());
+        let report = std::thread::scope(|scope| {
+            let taking = scope.spawn(|| piped(&spool, batch(round * 3..round * 3 + 3).as_bytes()));
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            signal("-CONT", server.id());
+            taking.join().unwrap()
+        });
+        signal("-TERM", server.id());
+        server.wait().unwrap();
+        assert_eq!(counts(&report), [3, 0, 0, 0, 0], "{report}");
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Loaded {
         loop {
             let used = match reader.next(rest, true) {
                 Step::End { .. } | Step::Incomplete { used: 0 } => return Ok(()),
-                Step::Incomplete { used } => used,
+                Step::Incomplete { used } | Step::Padding { used } => used,
                 Step::Article { body, used } => {
                     self.add_article(rest.get(body).unwrap_or_default(), groups);
                     used

@@ -1,7 +1,7 @@
 //! Articles fetched from a server as a newsreader does: once each, only what is new, whatever ends whoever fetches.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -224,7 +224,12 @@ fn a_group_that_is_refused_ends_itself_alone() {
         ("MODE READER", "200 here\r\n"),
         (
             "LIST ACTIVE",
-            "215 list\r\nmisc.closed 3 1 y\r\nmisc.broken 3 1 y\r\nmisc.test 2 1 y\r\n.\r\n",
+            "215 list\r\nmisc.closed 3 1 y\r\nmisc.broken 3 1 y\r\nmisc.odd 4 1 y\r\nmisc.test 2 1 y\r\n.\r\n",
+        ),
+        ("GROUP misc.odd", "211 4 1 4 misc.odd\r\n"),
+        (
+            "XOVER 1-4",
+            "224 list\r\ngarbage\r\n3\r\nx\t\t\t\t\t\r\n.\r\n",
         ),
         ("GROUP misc.closed", "480 log in first\r\n"),
         ("GROUP misc.broken", "211 3 1 3 misc.broken\r\n"),
@@ -237,7 +242,7 @@ fn a_group_that_is_refused_ends_itself_alone() {
         ),
         (
             "XOVER 1-2",
-            "224 list\r\n1\ts\tf\td\t<1@t.example>\t\t9\t1\r\n2\ts\tf\td\t<2@t.example>\t\t9\t1\r\n.\r\n",
+            "224 list\r\ngarbage\r\n1\ts\tf\td\t<1@t.example>\t\t9\t1\r\n2\ts\tf\td\t<2@t.example>\t\t9\t1\r\n.\r\n",
         ),
         ("ARTICLE 1", "480 log in first\r\n"),
         (
@@ -249,19 +254,85 @@ fn a_group_that_is_refused_ends_itself_alone() {
     ]);
     let ours = site(address, "interval_s = 0\n");
     let server = ours.serve();
-    for group in ["misc.test", "misc.closed", "misc.broken"] {
+    for group in ["misc.test", "misc.closed", "misc.broken", "misc.odd"] {
         ours.text(&["group", "add", group]);
     }
     let report = ours.json(&["pull", "up"]);
     assert_eq!(counts(&report), [1, 0, 0], "{report}");
     assert_eq!(report["last"]["deferred"], 1, "{report}");
+    let unclear = "a line of the overview that cannot be understood";
+    assert_eq!(report["last"]["rejected"][unclear], 1, "{report}");
     let refused = &report["last"]["refused"];
     for (group, why) in [
         ("misc.closed", "480 log in first"),
         ("misc.broken", "503 no overview"),
+        ("misc.odd", "none of the 3 lines of its overview"),
     ] {
         assert!(refused[group].as_str().unwrap().contains(why), "{report}");
     }
+    server.stop();
+}
+
+/// A server with these articles that ends each connection in the middle of the article after so many.
+fn cutting(articles: u32, whole: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = move |mut stream: TcpStream| -> std::io::Result<()> {
+        let mut commands = BufReader::new(stream.try_clone()?);
+        stream.write_all(b"200 here\r\n")?;
+        let (mut command, mut served) = (String::new(), 0);
+        while commands.read_line(&mut command)? > 0 {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let answer = match words[..] {
+                ["CAPABILITIES"] => {
+                    "101 list\r\nVERSION 2\r\nREADER\r\nOVER\r\nLIST ACTIVE\r\n.\r\n".to_owned()
+                }
+                ["LIST", ..] => format!("215 list\r\nmisc.test {articles} 1 y\r\n.\r\n"),
+                ["GROUP", ..] => format!("211 {articles} 1 {articles} misc.test\r\n"),
+                ["OVER" | "XOVER", range] => {
+                    let (from, to) = range.split_once('-').unwrap();
+                    let numbers = from.parse().unwrap()..=to.parse::<u32>().unwrap();
+                    let row = |n: u32| format!("{n}\ts\tf\td\t<{n}@t.example>\t\t9\t1\r\n");
+                    format!("224 list\r\n{}.\r\n", numbers.map(row).collect::<String>())
+                }
+                ["ARTICLE", n] => format!(
+                    "220 {n} <{n}@t.example>\r\nPath: up.example!x\r\nFrom: a@t.example\r\nNewsgroups: misc.test\r\n\
+                     Subject: s\r\nDate: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: <{n}@t.example>\r\n\r\nbody\r\n.\r\n"
+                ),
+                _ => "500 what?\r\n".to_owned(),
+            };
+            if words[0] == "ARTICLE" {
+                served += 1;
+                if served > whole {
+                    return stream.write_all(&answer.as_bytes()[..answer.len() / 2]);
+                }
+            }
+            stream.write_all(answer.as_bytes())?;
+            command.clear();
+        }
+        Ok(())
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = serve(stream.unwrap());
+        }
+    });
+    address
+}
+
+/// Of a server that ends connections before it has answered what was asked at once, nothing ever came: not what it had given, either.
+#[test]
+fn what_came_before_a_connection_ended_is_here() {
+    let address = cutting(100, 19);
+    let ours = site(address, "interval_s = 0\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    // One that gives nothing is not asked for ever.
+    let never = cutting(100, 0);
+    let why = ours.error(&["pull", &never.to_string(), "misc.test"]);
+    assert!(why.contains("closed"), "{why}");
+    let report = ours.json(&["pull", "up"]);
+    assert_eq!(counts(&report), [100, 0, 0], "{report}");
     server.stop();
 }
 

@@ -35,6 +35,15 @@ pub(crate) struct Row {
     pub(crate) id: String,
 }
 
+/// What is in a part of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// By number.
+    pub(crate) rows: Vec<Row>,
+    /// Lines that say of no article there what its number and its message-id are.
+    pub(crate) unclear: u64,
+}
+
 /// How an article is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Which {
@@ -63,6 +72,8 @@ pub(crate) enum Fetched {
     Later,
     /// It is larger than any we take.
     TooLarge,
+    /// The connection ended before it came.
+    Unasked,
 }
 
 impl Upstream {
@@ -125,7 +136,7 @@ impl Upstream {
     }
 
     /// What is in the group between two numbers, by number.
-    pub(crate) async fn over(&mut self, from: u64, to: u64) -> Result<Vec<Row>, ClientError> {
+    pub(crate) async fn over(&mut self, from: u64, to: u64) -> Result<Rows, ClientError> {
         const DOING: &str = "OVER";
         let range = format!("{from}-{to}");
         let mut code = self.ask_over(&range).await?;
@@ -135,18 +146,19 @@ impl Upstream {
         }
         match code {
             224 => {}
-            420 | 423 => return Ok(Vec::new()),
+            420 | 423 => return Ok(Rows::default()),
             _ => return Err(self.client.refused(DOING, code)),
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut unclear) = (Vec::new(), 0);
         while let Some(line) = self.client.line(DOING).await? {
-            if let Some(row) = row(line).filter(|row| (from..=to).contains(&row.number)) {
-                rows.push(row);
+            match row(line).filter(|row| (from..=to).contains(&row.number)) {
+                Some(row) => rows.push(row),
+                None => unclear += 1,
             }
         }
         rows.sort_by_key(|row| row.number);
         rows.dedup_by_key(|row| row.number);
-        Ok(rows)
+        Ok(Rows { rows, unclear })
     }
 
     async fn ask_over(&mut self, range: &str) -> Result<u16, ClientError> {

@@ -1,7 +1,8 @@
 //! One run: what is new in the groups of a server is offered here as any peer offers it, fetched, and handed over.
 //!
 //! A group's mark moves when everything before it is settled: here on disk, known, refused for good, or gone there.  What is put off holds
-//! it, so that the next run looks again; whoever is killed looks again too, and what is here is known by its message-id.
+//! it, so that the next run looks again; whoever is killed looks again too, and what is here is known by its message-id.  A connection that
+//! ends has brought what came by it, and is made again while each brings something.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -18,7 +19,7 @@ use newsreel_wire::{GroupName, MessageId, UnixTime, Wildmat};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::fetch::{Fetched, Group, PIPELINED, Row, Upstream, Which, is_about_this};
+use super::fetch::{Fetched, Group, PIPELINED, Row, Rows, Upstream, Which, is_about_this};
 use super::marks::{Mark, Marks};
 
 /// Numbers looked at by one OVER.
@@ -93,10 +94,26 @@ impl Asked {
     }
 }
 
+/// What came of some articles that were offered and asked for.
+#[derive(Debug, Default)]
+struct Came {
+    /// The first that is put off, or did not come.
+    put_off: Option<u64>,
+    /// Why the connection brings no more.
+    over: Option<String>,
+}
+
+impl Came {
+    /// This one is put off, too.
+    fn hold(&mut self, number: Option<u64>) {
+        self.put_off = [self.put_off, number].into_iter().flatten().min();
+    }
+}
+
 /// Why a group was not looked at to its end.
 enum Trouble {
-    /// The server does not let us, and goes on: the next group may be another matter.
-    Refused(ClientError),
+    /// The server does not let us, or says what cannot be understood, and goes on: the next group may be another matter.
+    Refused(String),
     /// There is no going on.
     Over(String),
 }
@@ -104,7 +121,7 @@ enum Trouble {
 impl From<ClientError> for Trouble {
     fn from(error: ClientError) -> Self {
         match is_about_this(&error) {
-            true => Self::Refused(error),
+            true => Self::Refused(error.to_string()),
             false => Self::Over(error.to_string()),
         }
     }
@@ -143,7 +160,16 @@ impl Run<'_> {
             pulled: Pulled::default(),
             saved_at: Instant::now(),
         };
-        let ended = at.all(remote).await;
+        let ended = loop {
+            let before = at.pulled.accepted;
+            match at.all(remote).await {
+                Err(why) if at.pulled.accepted > before => {
+                    let server = at.run.name;
+                    tracing::info!(server, "connected again: {why}");
+                }
+                ended => break ended,
+            }
+        };
         let saved = at.run.marks.save().await;
         let ended = ended.and_then(|ended| saved.map(|()| ended));
         at.service.release(&at.from);
@@ -194,7 +220,11 @@ impl At<'_> {
             .collect();
         let (total, mut is_held) = (rows.len() as u64, false);
         for some in rows.chunks(PIPELINED) {
-            is_held |= self.some(upstream, some, true).await?.is_some();
+            let came = self.some(upstream, some, true).await?;
+            if let Some(why) = came.over {
+                return Err(why);
+            }
+            is_held |= came.put_off.is_some();
             let done = some.last().map_or(0, |row| row.number);
             if !(self.run.told)(&self.pulled, done, total) {
                 return Ok(Some(Ended::Stopped));
@@ -243,7 +273,7 @@ impl At<'_> {
                 Ok(true) => {}
                 Ok(false) => return Ok(Ended::Stopped),
                 Err(Trouble::Over(why)) => return Err(why),
-                Err(Trouble::Refused(error)) => self.refuse(group.name, &error),
+                Err(Trouble::Refused(why)) => self.refuse(group.name, why),
             }
         }
         if let Some(since) = since
@@ -269,8 +299,8 @@ impl At<'_> {
         }
     }
 
-    fn refuse(&mut self, group: String, error: &ClientError) {
-        let (server, why) = (self.run.name, error.to_string());
+    fn refuse(&mut self, group: String, why: String) {
+        let server = self.run.name;
         tracing::warn!(server, group, "it cannot be read to the end: {why}");
         if self.pulled.refused.len() < NAMED_MAX {
             self.pulled.refused.insert(group, why);
@@ -299,7 +329,8 @@ impl At<'_> {
             Begin::Anew => {
                 let (server, name) = (self.run.name, &group.name);
                 tracing::warn!(server, group = name, "its numbers were given anew");
-                if self.pulled.renumbered.len() < NAMED_MAX {
+                let renumbered = &self.pulled.renumbered;
+                if renumbered.len() < NAMED_MAX && !renumbered.contains(name) {
                     self.pulled.renumbered.push(name.clone());
                 }
                 Mark {
@@ -312,13 +343,16 @@ impl At<'_> {
         let (first, mut at, mut settled) = (mark.next, mark.next, Settled::default());
         while at <= group.high {
             let to = group.high.min(at.saturating_add(LOOKED_AT - 1));
-            let rows = upstream.over(at, to).await?;
+            let rows = self.understood(upstream.over(at, to).await?)?;
             let mut goes_on = true;
             for some in rows.chunks(PIPELINED) {
-                let put_off = self.some(upstream, some, false).await?;
+                let came = self.some(upstream, some, false).await?;
                 let behind = some.last().map_or(at, |last| last.number + 1);
-                if let Some(next) = settled.up_to(put_off, behind) {
+                if let Some(next) = settled.up_to(came.put_off, behind) {
                     mark = self.moved(&group.name, mark, next, some).await?;
+                }
+                if let Some(why) = came.over {
+                    return Err(Trouble::Over(why));
                 }
                 let done = behind.saturating_sub(first);
                 goes_on = (self.run.told)(&self.pulled, done, group.high + 1 - first);
@@ -341,6 +375,19 @@ impl At<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// What an overview says; where it says nothing that can be understood, nothing in it is passed over.
+    fn understood(&mut self, said: Rows) -> Result<Vec<Row>, Trouble> {
+        let Rows { rows, unclear } = said;
+        if rows.is_empty() && unclear > 0 {
+            let why = format!("none of the {unclear} lines of its overview can be understood");
+            return Err(Trouble::Refused(why));
+        }
+        for _ in 0..unclear {
+            self.reject("a line of the overview that cannot be understood".to_owned());
+        }
+        Ok(rows)
     }
 
     /// Moves a group's mark to a number.
@@ -378,14 +425,68 @@ impl At<'_> {
         *rejected.entry(why).or_default() += 1;
     }
 
-    /// Offers some articles here, fetches those that are wanted, and waits until they are settled; the first that is put off.
+    /// Offers some articles here, fetches those that are wanted, and waits until they are settled.
     async fn some(
         &mut self,
         upstream: &mut Upstream,
         rows: &[Row],
         by_id: bool,
-    ) -> Result<Option<u64>, String> {
-        let (mut asked, mut put_off) = (Vec::new(), None);
+    ) -> Result<Came, String> {
+        let (asked, mut came) = self.offered(rows).await;
+        let articles: Vec<Which> = asked.iter().map(|it| it.which(by_id)).collect();
+        let sent = upstream.ask(&articles).await;
+        came.over = sent.err().map(|error| error.to_string());
+        let (mut batch, mut octets) = (Vec::new(), 0);
+        for (at, Asked { id, number }) in asked.iter().enumerate() {
+            let id = MessageId::parse(id.as_bytes()).map_err(|why| why.to_string())?;
+            let fetched = match came.over {
+                None => upstream.article().await,
+                Some(_) => Ok(Fetched::Unasked),
+            };
+            let fetched = fetched.unwrap_or_else(|error| {
+                came.over = Some(error.to_string());
+                Fetched::Unasked
+            });
+            match fetched {
+                Fetched::Article(wire) => {
+                    octets += wire.len();
+                    batch.push(Transfer {
+                        ticket: at as u64,
+                        kind: TransferKind::Ihave,
+                        offered: id.into(),
+                        article: wire.into(),
+                    });
+                }
+                fetched => {
+                    self.service.decline(id, &self.from);
+                    came.hold(self.without(fetched).then_some(*number));
+                }
+            }
+            if octets >= HANDED_OCTETS || at + 1 == asked.len() {
+                self.pulled.octets += std::mem::take(&mut octets) as u64;
+                came.hold(self.hand_over(&mut batch, &asked).await?);
+            }
+        }
+        Ok(came)
+    }
+
+    /// Counts an article that did not come; whether it may come later.
+    fn without(&mut self, fetched: Fetched) -> bool {
+        match fetched {
+            Fetched::Gone => self.pulled.gone += 1,
+            Fetched::TooLarge => self.reject("larger than any that is taken".to_owned()),
+            Fetched::Later => {
+                self.pulled.deferred += 1;
+                return true;
+            }
+            Fetched::Article(_) | Fetched::Unasked => return true,
+        }
+        false
+    }
+
+    /// Offers some articles here; those that are wanted, and what came of the others.
+    async fn offered(&mut self, rows: &[Row]) -> (Vec<Asked>, Came) {
+        let (mut asked, mut came) = (Vec::new(), Came::default());
         for row in rows {
             let Ok(id) = MessageId::parse(row.id.as_bytes()) else {
                 self.reject("a malformed message-id".to_owned());
@@ -403,49 +504,11 @@ impl At<'_> {
                 Offer::Known => self.pulled.known += 1,
                 Offer::Later(_) => {
                     self.pulled.deferred += 1;
-                    put_off = put_off.or(Some(row.number));
+                    came.hold(Some(row.number));
                 }
             }
         }
-        let articles: Vec<Which> = asked.iter().map(|it| it.which(by_id)).collect();
-        let sent = upstream.ask(&articles).await;
-        sent.map_err(|error| error.to_string())?;
-        let (mut batch, mut octets) = (Vec::new(), 0);
-        for (at, Asked { id, .. }) in asked.iter().enumerate() {
-            let fetched = upstream.article().await;
-            let id = MessageId::parse(id.as_bytes()).map_err(|why| why.to_string())?;
-            match fetched.map_err(|error| error.to_string())? {
-                Fetched::Article(wire) => {
-                    octets += wire.len();
-                    batch.push(Transfer {
-                        ticket: at as u64,
-                        kind: TransferKind::Ihave,
-                        offered: id.into(),
-                        article: wire.into(),
-                    });
-                }
-                Fetched::Gone => {
-                    self.service.decline(id, &self.from);
-                    self.pulled.gone += 1;
-                }
-                Fetched::Later => {
-                    self.service.decline(id, &self.from);
-                    self.pulled.deferred += 1;
-                    let number = asked.get(at).map(|it| it.number);
-                    put_off = [put_off, number].into_iter().flatten().min();
-                }
-                Fetched::TooLarge => {
-                    self.service.decline(id, &self.from);
-                    self.reject("larger than any that is taken".to_owned());
-                }
-            }
-            if octets >= HANDED_OCTETS || at + 1 == asked.len() {
-                self.pulled.octets += std::mem::take(&mut octets) as u64;
-                let late = self.hand_over(&mut batch, &asked).await?;
-                put_off = [put_off, late].into_iter().flatten().min();
-            }
-        }
-        Ok(put_off)
+        (asked, came)
     }
 
     /// Hands articles over and counts what becomes of them; the first that is put off.
@@ -518,7 +581,7 @@ async fn begin(upstream: &mut Upstream, group: &Group, mark: Mark) -> Result<Beg
     if let Some(id) = &mark.last
         && before >= group.low
     {
-        let rows = upstream.over(before, before).await?;
+        let rows = upstream.over(before, before).await?.rows;
         if rows.first().is_some_and(|row| row.id != *id) {
             return Ok(Begin::Anew);
         }

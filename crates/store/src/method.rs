@@ -331,6 +331,9 @@ pub trait BufferReader: Send + Sync + Debug {
         memory: &mut Vec<u8>,
     ) -> std::result::Result<Stored, ReadError>;
 
+    /// What lies from here on will be read soon.  May wait for the disk a little.
+    fn will_need(&self, _from: Position, _octets: u64) {}
+
     /// For recovery: whether the record is whole and is this article, alive or not.
     fn verify(
         &self,

@@ -15,6 +15,44 @@ use crate::facts::{BufferFacts, Oldest};
 use crate::method::{
     Blocking, BufferReader, RecordScan, Removed, ScanRange, Scanned, Stored, Want,
 };
+use crate::records::reading::end_of;
+
+/// Articles between which no more lies than this are read as one.
+const APART_OCTETS: u64 = 64 << 10;
+
+/// A part of a buffer in which wanted articles lie close together.
+#[derive(Debug, PartialEq, Eq)]
+struct Stretch {
+    buffer: BufferId,
+    from: Position,
+    octets: u64,
+}
+
+/// The parts of buffers in which these articles lie.
+fn stretches(tokens: &mut [Token]) -> Vec<Stretch> {
+    tokens.sort_unstable_by_key(|token| (token.buffer(), token.position()));
+    let mut all: Vec<Stretch> = Vec::new();
+    for token in tokens.iter() {
+        let (start, end) = (token.position(), end_of(token));
+        let octets = end.offset().saturating_sub(start.offset());
+        if let Some(last) = all.last_mut()
+            && last.buffer == token.buffer()
+            && last.from.cycle() == start.cycle()
+        {
+            let ahead = start.offset().saturating_sub(last.from.offset());
+            if ahead <= last.octets + APART_OCTETS {
+                last.octets = last.octets.max(ahead + octets);
+                continue;
+            }
+        }
+        all.push(Stretch {
+            buffer: token.buffer(),
+            from: start,
+            octets,
+        });
+    }
+    all
+}
 
 /// All buffers of a spool, to be read.
 #[derive(Debug)]
@@ -137,6 +175,15 @@ impl StoreReader {
         buffer.read(token, want, blocking, memory)
     }
 
+    /// These articles will be read soon: what lies together comes into memory together.  May wait for the disk a little.
+    pub fn will_need(&self, tokens: &mut [Token]) {
+        for stretch in stretches(tokens) {
+            if let Some(buffer) = self.buffer(stretch.buffer) {
+                buffer.will_need(stretch.from, stretch.octets);
+            }
+        }
+    }
+
     /// What is known of an article whose file is not there; none where it is there, or no file of its own.
     #[must_use]
     pub fn removed(&self, token: &Token) -> Option<Removed> {
@@ -222,5 +269,44 @@ impl StoreReader {
         let mut buffers = self.buffers.iter().chain(self.added());
         let buffer = buffers.find(|buffer| buffer.name() == text.name);
         buffer.ok_or(ReadError::Gone)?.token_at(text.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_wire::{SetId, TokenParts};
+
+    use super::*;
+
+    #[test]
+    fn what_lies_together_is_read_together() {
+        let token = |buffer, cycle, offset, len| {
+            Token::new(TokenParts {
+                method: 1,
+                set: SetId(1),
+                buffer: BufferId(buffer),
+                len,
+                position: Position::new(cycle, offset),
+                tail: [0; 8],
+            })
+        };
+        let mut tokens = [
+            token(2, 1, 4096, 3000),
+            token(1, 1, 1 << 20, 3000),
+            token(1, 1, 8192, 3000),
+            token(1, 2, 16_384, 3000),
+            token(1, 1, 4096, 3000),
+            token(1, 1, 69_632, 100),
+        ];
+        let found = stretches(&mut tokens);
+        let places: Vec<_> = found
+            .iter()
+            .map(|it| (it.buffer.0, it.from.cycle(), it.from.offset()))
+            .collect();
+        assert_eq!(
+            places,
+            [(1, 1, 4096), (1, 1, 1 << 20), (1, 2, 16_384), (2, 1, 4096)]
+        );
+        assert!((65_637..67_000).contains(&found[0].octets), "{found:?}");
     }
 }

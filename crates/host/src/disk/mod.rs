@@ -216,6 +216,9 @@ pub trait File: Send + Sync + Debug {
     /// and what is read there later are the octets that were, or zeros.
     fn give_back(&self, offset: u64, len: u64) -> Result<()>;
 
+    /// Advises that a range will be read soon: it comes into memory meanwhile, where that can be done.
+    fn will_need(&self, _offset: u64, _len: u64) {}
+
     /// Advises that a range will not be read soon.
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()>;
 

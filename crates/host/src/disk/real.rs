@@ -83,6 +83,8 @@ pub(crate) fn read_table(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     Ok(octets)
 }
 
+/// What is advised to be read ahead at once.
+const AHEAD_PIECE: u64 = 128 << 10;
 const STREAM: &str = "a pipe, a socket or a terminal";
 
 /// Makes an error of what the kernel said about `path`.
@@ -664,6 +666,18 @@ impl File for RealFile {
         match retry(|| rustix::fs::fallocate(&self.file, punch, offset, len)) {
             Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
             Err(errno) => Err(failed(Op::GiveBack, &self.path)(errno)),
+        }
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        let mut at = offset;
+        while at < end {
+            // Of more at once the kernel brings the beginning only.
+            let piece = (end - at).min(AHEAD_PIECE);
+            // It is advice: what cannot be had is met by who reads.
+            let _ = rustix::fs::fadvise(&self.file, at, NonZeroU64::new(piece), Advice::WillNeed);
+            at += piece;
         }
     }
 

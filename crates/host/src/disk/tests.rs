@@ -82,6 +82,39 @@ fn reads_and_writes_at_offsets() {
     });
 }
 
+/// What will be needed is in memory soon, whatever its length.
+#[test]
+fn what_will_be_needed_comes_into_memory() {
+    on_every_disk(|disk, dir| {
+        let len = 3 << 20;
+        let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        file.write_at(&vec![7; len], 0).unwrap();
+        file.sync_all().unwrap();
+        let mut buf = [0; 100];
+        file.read_exact_at(&mut buf, 0).unwrap();
+        if file.read_cached_at(&mut buf, 0).unwrap().is_none() {
+            eprintln!("skipped: this file system does not say what is in memory");
+            return;
+        }
+        file.drop_cache(0, len as u64).unwrap();
+        file.will_need(4096, len as u64 - 4096);
+        let mut is_there = |offset| {
+            let cached = file.read_cached_at(&mut buf, offset);
+            matches!(cached, Ok(Some(100)))
+        };
+        for _ in 0..1000 {
+            if [4096, 1 << 20, 2 << 20, len as u64 - 100]
+                .into_iter()
+                .all(&mut is_there)
+            {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        panic!("it does not come into memory");
+    });
+}
+
 #[test]
 fn vectored_writes_take_any_number_of_parts() {
     on_every_disk(|disk, dir| {

@@ -96,6 +96,14 @@ impl BufferReader for Buffer {
         self.read_record(token, want, blocking, Liveness::Checked, memory)
     }
 
+    fn will_need(&self, from: Position, octets: u64) {
+        if from >= self.floor()
+            && let Ok(file) = self.file_of(from)
+        {
+            file.will_need(from.offset(), octets);
+        }
+    }
+
     fn verify(
         &self,
         token: &Token,

@@ -419,6 +419,10 @@ impl File for FaultyFile {
         self.inner.give_back(offset, len)
     }
 
+    fn will_need(&self, offset: u64, len: u64) {
+        self.inner.will_need(offset, len);
+    }
+
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
         self.strike(Op::Stat, offset, len)?;
         self.inner.drop_cache(offset, len)

@@ -5,11 +5,12 @@
 //! from another spool, is fed to nobody.  Who reads may stop anywhere and go on there later; what was lost meanwhile is said.
 
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use newsreel_journal::{Cursor, Error as JournalError};
 use newsreel_wire::article::Content;
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -26,6 +27,8 @@ pub(crate) struct Feeds {
     needed_from: AtomicU64,
     /// A feed chooses by what bodies are.
     asks_content: AtomicBool,
+    /// What the start passed over.
+    gap: OnceLock<(Sequence, Sequence)>,
     committed: watch::Sender<Sequence>,
 }
 
@@ -34,6 +37,7 @@ impl Feeds {
         Self {
             needed_from: AtomicU64::new(NOBODY),
             asks_content: AtomicBool::new(false),
+            gap: OnceLock::new(),
             committed: watch::Sender::new(committed),
         }
     }
@@ -54,6 +58,13 @@ impl Feeds {
         (from != NOBODY).then_some(Sequence(from))
     }
 
+    /// The log goes on far behind where it ended: what lies between is never given.
+    pub(crate) fn passed_over(&self, from: Sequence, before: Sequence) {
+        if from < before {
+            let _ = self.gap.set((from, before));
+        }
+    }
+
     /// Everything up to here is committed.
     pub(crate) fn tell(&self, committed: Sequence) {
         self.committed.send_replace(committed);
@@ -71,6 +82,8 @@ pub struct FedArticle<'a> {
     pub octets: u32,
     /// The first group it is filed in, and its number there.
     pub place: Option<(GroupId, ArticleNumber)>,
+    /// Where its text was put when it came.
+    pub token: Option<Token>,
     /// Its message-id, with brackets.
     pub id: &'a [u8],
     /// The content of Path as stored, our own name in front.
@@ -190,6 +203,7 @@ fn fed<'a>(
         arrival: article.arrival,
         octets: article.octets,
         place: article.groups.first().copied(),
+        token: Some(article.token),
         id: article.id,
         path: article.path,
         newsgroups: feed.newsgroups,
@@ -205,6 +219,17 @@ impl Engine {
     #[must_use]
     pub fn feed_from(&self, from: Sequence) -> FeedCursor {
         FeedCursor(self.shared.journal.read_from(from))
+    }
+
+    /// The sequences that the start of this server passed over, from one to before another: the log has nothing there.
+    #[must_use]
+    pub fn feed_gap(&self) -> Option<(Sequence, Sequence)> {
+        self.shared.feeds.gap.get().copied()
+    }
+
+    /// The texts that were put here will be read soon: they come into memory meanwhile.  May wait for the disk a little.
+    pub fn will_need(&self, texts: &mut [Token]) {
+        self.shared.store.will_need(texts);
     }
 
     /// Says whether a feed chooses by what bodies are; articles that come from then on are looked at for that.

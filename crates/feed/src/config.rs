@@ -21,6 +21,23 @@ pub struct PeersConfig {
     pub peer: Vec<PeerConfig>,
 }
 
+/// What holds for all feeds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FeedsConfig {
+    /// How long the place of a feed is kept that was taken out of the configuration: one that is put back in that time goes on where it
+    /// stood. Until then the log is kept for it as for any feed. 0: its place is forgotten at once.
+    pub removed_s: u64,
+}
+
+impl Default for FeedsConfig {
+    fn default() -> Self {
+        Self {
+            removed_s: 7 * 86_400,
+        }
+    }
+}
+
 /// How connections to a peer are secured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -371,8 +388,8 @@ pub struct FeedConfig {
     pub delay_s: u64,
     /// Octets that are sent in a second, on average; 0: any number. Not of batches.
     pub octets_per_s_max: u64,
-    /// Octets that are sent in 24 hours; what is more waits in the log. They begin with the first article after a start; 0: any number.
-    /// Not of batches.
+    /// Octets that are sent in 24 hours; what is more waits in the log. They begin with the first article after a start; a reload gives
+    /// none of them again. 0: any number. Not of batches.
     pub octets_per_day_max: u64,
     /// Whether what comes now goes out before what waits: where the peer is slower than what comes, or comes back after long, the backlog
     /// is sent while there is nothing newer. Else all goes in the order in which it came.

@@ -39,6 +39,8 @@ pub(crate) enum Word {
     Wanted,
     /// The last word on an article.
     Settled(Item, Settled),
+    /// The peer cannot make anything of this article, and says so.
+    Unanswerable(Item, String),
     /// Not now.
     Deferred(Item),
     /// It is over.
@@ -69,6 +71,17 @@ pub(crate) struct Conversation {
     share: u32,
     /// CHECK is left out.
     skips: bool,
+    /// It ended where an answer about the next article was due.
+    blames: bool,
+}
+
+/// What a conversation leaves.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    /// The article at which it ended, where the peer does not say of itself why.
+    pub(crate) blamed: Option<Item>,
+    /// What is not settled besides.
+    pub(crate) items: Vec<Item>,
 }
 
 impl Conversation {
@@ -84,6 +97,7 @@ impl Conversation {
             wanted: VecDeque::new(),
             share: 0,
             skips: false,
+            blames: false,
         }
     }
 
@@ -150,9 +164,14 @@ impl Conversation {
         };
         let has_id = matches!(asked, Asked::Check | Asked::Takethis);
         let id = text.split(' ').nth(1);
+        // A word about syntax need not repeat what it does not understand.
+        if code == b"501" && id.is_none_or(|id| !id.starts_with('<') || id == &*item.offered.id) {
+            return Word::Unanswerable(item, text.into_owned());
+        }
         if has_id && id != Some(&*item.offered.id) {
             let why = format!("an answer about {}: {text}", item.offered.id);
             self.asked.push_front((asked, item));
+            self.blames = true;
             return Word::Over(Over::Broken(why));
         }
         match (asked, code) {
@@ -179,15 +198,26 @@ impl Conversation {
             (Asked::Check, b"431") | (Asked::Ihave | Asked::Text, b"436") => Word::Deferred(item),
             _ => {
                 self.asked.push_front((asked, item));
+                self.blames = true;
                 Word::Over(Over::Broken(format!("an answer that fits nothing: {text}")))
             }
         }
     }
 
+    /// The connection ends without a word of the peer: it may be the article whose answer is due.
+    pub(crate) const fn blame(&mut self) {
+        self.blames = true;
+    }
+
     /// What is not settled.
-    pub(crate) fn into_items(self) -> Vec<Item> {
+    pub(crate) fn into_rest(mut self) -> Rest {
+        let blamed = match self.blames {
+            true => self.asked.pop_front().map(|(_, item)| item),
+            false => None,
+        };
         let asked = self.asked.into_iter().map(|(_, item)| item);
-        asked.chain(self.wanted).collect()
+        let items = asked.chain(self.wanted).collect();
+        Rest { blamed, items }
     }
 
     fn learn(&mut self, is_streaming: bool) {
@@ -225,11 +255,7 @@ mod tests {
             id: format!("<{n}@x>").into(),
             text: crate::text::Slot::default(),
         };
-        Item {
-            offered: Arc::new(offered),
-            tries: 0,
-            is_late: false,
-        }
+        Item::new(Arc::new(offered), false)
     }
 
     /// Plays lines: `>` offers an article, `<` is an answer; says what was sent and what each answer meant.
@@ -248,6 +274,9 @@ mod tests {
                         Word::Wanted => String::new(),
                         Word::Settled(item, how) => format!("{} {how:?}\n", item.offered.id),
                         Word::Deferred(item) => format!("{} later\n", item.offered.id),
+                        Word::Unanswerable(item, why) => {
+                            format!("{} never: {why}\n", item.offered.id)
+                        }
                         Word::Over(over) => format!("{over:?}\n"),
                     };
                 }
@@ -303,8 +332,21 @@ mod tests {
             let mut talk = Conversation::new(Manner::Streaming, 9);
             let said = play(&mut talk, &format!(">1\n>2\n<{answer}"));
             assert!(said.contains(over), "{answer}: {said}");
-            assert_eq!(talk.into_items().len(), 2, "{answer}");
+            let Rest { blamed, items } = talk.into_rest();
+            let blamed = blamed.map(|item| item.offered.sequence.0);
+            // What a peer says of itself is no article's fault.
+            assert_eq!(blamed, (over == "Broken").then_some(1), "{answer}");
+            assert_eq!(items.len(), 2 - blamed.iter().count(), "{answer}");
         }
+        let mut talk = Conversation::new(Manner::Streaming, 9);
+        let said = play(
+            &mut talk,
+            ">1\n>2\n>3\n<501 what id?\n<501 <2@x> no\n<501 <9@x>",
+        );
+        assert!(
+            said.contains("<1@x> never: 501 what id?\n<2@x> never: 501 <2@x> no\nBroken"),
+            "{said}"
+        );
         let mut talk = Conversation::new(Manner::Streaming, 9);
         assert!(play(&mut talk, "<238 <1@x>").contains("an answer to nothing"));
     }

@@ -4,6 +4,7 @@
 //! groups is found once for each list of groups.  A feed that has as many articles in memory as it may stays behind and is
 //! read for alone, from where it stopped, until it is at the end again: a backlog is a place in the log and takes no memory.
 //! One that is to send what is newer first passes over what it has no room for, and is read for from there while it has.
+//! Where a backlog is read, its small texts are wanted of the store before the connections ask for them, so that a disk has much to do at once.
 //! A feed with a delay stands before the first article that is too young, and is passed by until that is old enough.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use newsreel_engine::{Engine, Error, FedArticle, FeedCursor, FeedRead};
 use newsreel_host::Clock;
-use newsreel_wire::Sequence;
+use newsreel_wire::{Sequence, Token};
 
 use crate::config::FeedKind;
 use crate::feed::Feed;
@@ -21,6 +22,35 @@ use crate::text::Slot;
 
 /// Lists of groups that are kept with the feeds that take them.
 const LISTS_MAX: usize = 50_000;
+
+/// A larger text is read by itself as fast as can be.
+const AHEAD_EACH_OCTETS: u32 = 64 << 10;
+/// So much of a backlog is wanted of the store at once, and the rest when it is asked for.
+const AHEAD_OCTETS: u64 = 16 << 20;
+
+/// Texts that are wanted of the store.
+#[derive(Debug, Default)]
+struct Ahead {
+    texts: Vec<Token>,
+    octets: u64,
+}
+
+impl Ahead {
+    fn add(&mut self, article: &FedArticle<'_>) {
+        let small = article.octets <= AHEAD_EACH_OCTETS && self.octets < AHEAD_OCTETS;
+        if let Some(token) = article.token.filter(|_| small) {
+            self.texts.push(token);
+            self.octets += u64::from(article.octets);
+        }
+    }
+
+    /// Says so; what just came, and is no backlog, is in memory.
+    fn want_of(mut self, engine: &Engine, is_backlog: bool) {
+        if is_backlog {
+            engine.will_need(&mut self.texts);
+        }
+    }
+}
 
 /// Who reads.
 #[derive(Debug)]
@@ -127,7 +157,7 @@ impl Dispatcher {
         };
         let known = self.late.remove(&at).filter(|it| it.position() == from);
         let mut cursor = known.unwrap_or_else(|| self.engine.feed_from(from));
-        let mut stopped_at = None;
+        let (mut stopped_at, mut ahead) = (None, Ahead::default());
         let read = cursor.read(|article| {
             let mut queue = feed.queue.lock();
             if article.sequence >= to
@@ -140,6 +170,7 @@ impl Dispatcher {
             let groups = feed.filter.takes_groups(article.newsgroups);
             if groups.and_then(|()| feed.filter.judge(article)).is_ok() {
                 queue.push_late(offered(article));
+                ahead.add(article);
             }
             ControlFlow::Continue(())
         })?;
@@ -158,6 +189,7 @@ impl Dispatcher {
         queue.sort_window();
         drop(queue);
         feed.more.notify_waiters();
+        ahead.want_of(&self.engine, true);
         self.late.insert(at, cursor);
         Ok(())
     }
@@ -180,7 +212,7 @@ impl Dispatcher {
             .remove(&from)
             .unwrap_or_else(|| engine.feed_from(from));
         let mut left = members.iter().filter(|member| **member).count();
-        let mut got = vec![false; feeds.len()];
+        let (mut got, mut ahead) = (vec![false; feeds.len()], Ahead::default());
         let read = cursor.read(|article| {
             let mut shared = None;
             for at in takers(lists, feeds, article.newsgroups) {
@@ -199,6 +231,9 @@ impl Dispatcher {
                 }
                 queue.push(Arc::clone(shared.get_or_insert_with(|| offered(article))));
                 got[*at] = true;
+            }
+            if shared.is_some() {
+                ahead.add(article);
             }
             match left {
                 0 => ControlFlow::Break(()),
@@ -225,6 +260,7 @@ impl Dispatcher {
                 feed.more.notify_waiters();
             }
         }
+        ahead.want_of(engine, is_backlog);
         cursors.insert(cursor.position(), cursor);
         Ok(())
     }

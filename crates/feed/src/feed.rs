@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use newsreel_host::Clock;
 use newsreel_net::{Drain, DrainWatch};
+use newsreel_wire::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
+use crate::gaps::Gaps;
 use crate::place::Place;
-use crate::queue::{Queue, Tally};
+use crate::queue::{Item, Queue, Tally};
 use crate::text::Texts;
 
 /// What a connection of a feed is doing.
@@ -43,6 +45,11 @@ pub enum LinkState {
         /// Why it ended.
         why: String,
     },
+    /// There is none: the feed was taken out of the configuration.
+    Removed {
+        /// How long its place is kept from now on, seconds.
+        kept_s: u64,
+    },
 }
 
 impl fmt::Display for LinkState {
@@ -58,6 +65,10 @@ impl fmt::Display for LinkState {
                 false => "sending by CHECK and TAKETHIS",
             }),
             Self::Waiting { seconds, why } => write!(f, "tries again after {seconds} s: {why}"),
+            Self::Removed { kept_s } => write!(
+                f,
+                "taken out of the configuration; its place is kept for {kept_s} s"
+            ),
         }
     }
 }
@@ -79,11 +90,11 @@ impl Worker {
     }
 }
 
-/// Pauses between attempts, each twice as long as the one before until something was taken.
+/// Pauses between attempts, each twice as long as the one before until something was settled.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     next_s: u64,
-    accepted: u64,
+    settled: u64,
 }
 
 const PAUSE_S_MIN: u64 = 5;
@@ -93,7 +104,7 @@ impl Pauses {
     pub(crate) const fn new() -> Self {
         Self {
             next_s: PAUSE_S_MIN,
-            accepted: 0,
+            settled: 0,
         }
     }
 
@@ -105,9 +116,9 @@ impl Pauses {
         why: String,
         stop: &mut DrainWatch,
     ) -> bool {
-        let accepted = feed.queue.lock().tally.accepted;
-        if accepted > self.accepted {
-            (self.accepted, self.next_s) = (accepted, PAUSE_S_MIN);
+        let settled = feed.queue.lock().tally.settled();
+        if settled > self.settled {
+            (self.settled, self.next_s) = (settled, PAUSE_S_MIN);
         }
         let seconds = self.next_s;
         let (peer, name) = (&feed.peer.name, &feed.config.name);
@@ -144,8 +155,12 @@ pub struct FeedReport {
     pub needs_from: u64,
     /// Sequences before `next` that were passed over, and are looked at while there is nothing newer.
     pub passed_over: u64,
+    /// Sequences of the log that were not looked at, in all.
+    pub behind: u64,
     /// How long the quota is used up, seconds; none: it is not.
     pub quota_s: Option<u64>,
+    /// It is not in the configuration any more, and its place is kept for so long, seconds.
+    pub kept_s: Option<u64>,
     /// Articles that wait to be sent, are under way, or are tried again later.
     pub open: usize,
     /// What came of the others since the server started.
@@ -170,6 +185,8 @@ pub(crate) struct Feed {
     pub(crate) hurry: Notify,
     /// Ends its connections.
     pub(crate) stop: Drain,
+    /// Nobody works for it any more since it was told to stop.
+    pub(crate) has_ended: AtomicBool,
     /// Held while its batches are written.
     pub(crate) batching: tokio::sync::Mutex<()>,
     links: Mutex<BTreeMap<u32, LinkState>>,
@@ -195,6 +212,7 @@ impl Feed {
             is_paused: AtomicBool::new(false),
             hurry: Notify::new(),
             stop: Drain::new(),
+            has_ended: AtomicBool::new(false),
             batching: tokio::sync::Mutex::default(),
             links: Mutex::new(links),
         }
@@ -203,6 +221,16 @@ impl Feed {
     /// The name under which its place is kept.
     pub(crate) fn key(&self) -> String {
         format!("{}/{}", self.peer.name, self.config.name)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Goes on for one of the same name that has ended: counts, quota and pause are as they were.
+    pub(crate) fn continues(&self, before: &Self) {
+        self.pause(before.is_paused());
+        self.queue.lock().continues(&before.queue.lock());
     }
 
     /// Whether a configuration says of it what it is.
@@ -217,6 +245,17 @@ impl Feed {
     pub(crate) fn pause(&self, paused: bool) {
         self.is_paused.store(paused, Ordering::Release);
         self.more.notify_waiters();
+    }
+
+    /// Says that an article is never sent, for which the peer has no answer.
+    pub(crate) fn tell_rejected(&self, item: &Item, why: &str) {
+        let (peer, feed, id) = (&self.peer.name, &self.config.name, &*item.offered.id);
+        tracing::warn!(
+            peer,
+            feed,
+            id,
+            "the article is rejected, and not sent again: {why}"
+        );
     }
 
     pub(crate) fn link_is(&self, link: u32, state: LinkState) {
@@ -235,6 +274,28 @@ impl Feed {
         }
     }
 
+    /// What keeps its articles here for now, in words.
+    pub(crate) fn held(&self, now_ms: u64) -> Vec<String> {
+        let mut held = Vec::new();
+        if self.is_paused() {
+            held.push("the feed is paused".to_owned());
+        }
+        if let Some(until) = self.queue.lock().closed_until_ms(now_ms) {
+            let seconds = until.saturating_sub(now_ms).div_ceil(1000);
+            held.push(format!("its quota is used up for {seconds} s"));
+        }
+        if self.config.delay_s > 0 {
+            let seconds = self.config.delay_s;
+            held.push(format!(
+                "it waits {seconds} s from its arrival on (`delay_s`)"
+            ));
+        }
+        if self.config.kind == FeedKind::Batch {
+            held.push("`newsreel batch` writes it".to_owned());
+        }
+        held
+    }
+
     /// Where its articles go.
     fn destination(&self) -> String {
         match self.config.kind {
@@ -245,7 +306,7 @@ impl Feed {
         }
     }
 
-    pub(crate) fn report(&self, now_ms: u64) -> FeedReport {
+    pub(crate) fn report(&self, now_ms: u64, end: Sequence, gaps: &Gaps) -> FeedReport {
         let queue = self.queue.lock();
         let closed = queue.closed_until_ms(now_ms);
         FeedReport {
@@ -256,7 +317,9 @@ impl Feed {
             next: queue.place().next.0,
             needs_from: queue.place().needs_from().0,
             passed_over: queue.passed_over(),
+            behind: queue.place().unseen(end, gaps),
             quota_s: closed.map(|until| until.saturating_sub(now_ms).div_ceil(1000)),
+            kept_s: None,
             open: queue.open(),
             tally: queue.tally,
             gone: queue.gone(),

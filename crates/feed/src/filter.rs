@@ -78,6 +78,19 @@ impl fmt::Display for Refusal {
     }
 }
 
+type Condition = fn(&Filter, &FedArticle<'_>) -> Result<(), Refusal>;
+
+/// Everything but the groups, what costs little first.
+const CONDITIONS: [Condition; 7] = [
+    Filter::judge_origin,
+    Filter::judge_kind,
+    Filter::judge_octets,
+    Filter::judge_content,
+    Filter::judge_path,
+    Filter::judge_distribution,
+    Filter::judge_share,
+];
+
 /// A feed's conditions, prepared.
 #[derive(Debug)]
 pub struct Filter {
@@ -153,14 +166,36 @@ impl Filter {
     /// Whether everything but the groups lets an article through.
     ///
     /// # Errors
-    /// Why not.
+    /// Why not, the first reason.
     pub fn judge(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
-        if self.posted_only && !article.is_posted {
-            return Err(Refusal::NotPosted);
+        CONDITIONS.iter().try_for_each(|holds| holds(self, article))
+    }
+
+    /// All reasons for which an article does not go out; none: it does.
+    #[must_use]
+    pub fn refusals(&self, article: &FedArticle<'_>) -> Vec<Refusal> {
+        let groups = self.takes_groups(article.newsgroups).err();
+        let others = CONDITIONS
+            .iter()
+            .filter_map(|holds| holds(self, article).err());
+        groups.into_iter().chain(others).collect()
+    }
+
+    fn judge_kind(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+        match self.control || !article.is_control {
+            true => Ok(()),
+            false => Err(Refusal::Control),
         }
-        if !self.control && article.is_control {
-            return Err(Refusal::Control);
+    }
+
+    fn judge_origin(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+        match !self.posted_only || article.is_posted {
+            true => Ok(()),
+            false => Err(Refusal::NotPosted),
         }
+    }
+
+    fn judge_octets(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
         let octets = article.octets;
         if u64::from(octets) < self.octets_min {
             return Err(Refusal::TooSmall(octets, self.octets_min));
@@ -168,22 +203,27 @@ impl Filter {
         if self.octets_max > 0 && u64::from(octets) > self.octets_max {
             return Err(Refusal::TooLarge(octets, self.octets_max));
         }
+        Ok(())
+    }
+
+    fn judge_content(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
         let is_file = matches!(article.content, Some(Content::Binary | Content::YEnc));
         match self.content {
-            FeedContent::Text if is_file => return Err(Refusal::Content(self.content)),
-            FeedContent::Binary if !is_file => return Err(Refusal::Content(self.content)),
-            _ => {}
+            FeedContent::Text if is_file => Err(Refusal::Content(self.content)),
+            FeedContent::Binary if !is_file => Err(Refusal::Content(self.content)),
+            _ => Ok(()),
         }
-        self.judge_path(article.path)?;
-        self.judge_distribution(article.distribution)?;
+    }
+
+    fn judge_share(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
         match self.hashfeed.takes(article.id) {
             true => Ok(()),
             false => Err(Refusal::OtherShare),
         }
     }
 
-    fn judge_path(&self, path: &[u8]) -> Result<(), Refusal> {
-        let Ok(path) = Path::parse(path) else {
+    fn judge_path(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+        let Ok(path) = Path::parse(article.path) else {
             return Ok(());
         };
         let mut names = self.not_through.iter();
@@ -198,7 +238,8 @@ impl Filter {
         Ok(())
     }
 
-    fn judge_distribution(&self, content: &[u8]) -> Result<(), Refusal> {
+    fn judge_distribution(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+        let content = article.distribution;
         if content.is_empty() || self.distributions.matches_all() {
             return Ok(());
         }
@@ -227,6 +268,7 @@ mod tests {
         arrival: UnixTime(0),
         octets: 1000,
         place: None,
+        token: None,
         id: b"<1@example.org>",
         path: b"us.example!from.example!!far.example!not-for-mail",
         newsgroups: b"misc.test,alt.test",
@@ -251,7 +293,27 @@ mod tests {
         change(&mut article);
         let verdict = filter.takes_groups(article.newsgroups);
         let verdict = verdict.and_then(|()| filter.judge(&article));
+        let all = filter.refusals(&article);
+        assert_eq!(all.first(), verdict.as_ref().err(), "{feed}");
         verdict.err().map(|why| why.to_string())
+    }
+
+    #[test]
+    fn all_reasons_are_told() {
+        let filter = filter(
+            "groups = 'comp.*'\noctets_max = 10\nposted_only = true\ndistributions = 'local'",
+        );
+        let all = filter.refusals(&PLAIN);
+        let said: Vec<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "none of its groups is in `groups`",
+                "it was not posted here, and `posted_only` is true",
+                "it has 1000 octets, and `octets_max` is 10",
+                "its Distribution, world, na, is not in `distributions`",
+            ]
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod batching;
+mod changing;
 mod config;
 mod conversation;
 mod dial;
@@ -13,8 +14,10 @@ mod dispatch;
 mod feed;
 mod filter;
 pub mod fuzz;
+mod gaps;
 mod hashfeed;
 mod hosts;
+mod kept;
 mod link;
 mod outgoing;
 mod peers;
@@ -27,17 +30,18 @@ mod text;
 
 pub use batching::{Batch, Batched, Batching, Told};
 pub use config::{
-    FeedConfig, FeedContent, FeedKind, FileForm, Packing, PeerConfig, PeerTls, PeersConfig,
-    problems,
+    FeedConfig, FeedContent, FeedKind, FeedsConfig, FileForm, Packing, PeerConfig, PeerTls,
+    PeersConfig, problems,
 };
 pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
 pub use hosts::Hosts;
+pub use kept::KEPT_MAX;
 pub use peers::{Backlog, Explained, Peers};
 pub use pull::{
     GROUPS_MAX, NEWNEWS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls,
     PullsConfig, pull_problems,
 };
-pub use queue::{GONE_NAMED_MAX, Tally};
+pub use queue::{BLAMED_MAX, GONE_NAMED_MAX, Tally};
 pub use text::KEPT_OCTETS_MAX;

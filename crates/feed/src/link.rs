@@ -12,10 +12,10 @@ use newsreel_service::ArticleBuf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{sleep, timeout};
 
-use crate::conversation::{Conversation, Manner, Over, Word};
+use crate::conversation::{Conversation, Manner, Over, Rest, Word};
 use crate::dial::Dial;
-use crate::feed::{Feed, LinkState, Pauses, Worker};
-use crate::queue::Item;
+use crate::feed::{LinkState, Pauses, Worker};
+use crate::queue::{Item, Settled};
 
 /// How long the peer may take for an answer, to connect, to take our goodbye.
 const ANSWER: Duration = Duration::from_secs(300);
@@ -109,7 +109,7 @@ impl Link {
         W: AsyncWrite + Unpin,
     {
         let mut talk = Guard {
-            feed: &self.worker.feed,
+            worker: &self.worker,
             talk: Some(Conversation::new(manner, self.worker.feed.config.window)),
         };
         let Some(talk) = talk.talk.as_mut() else {
@@ -161,12 +161,16 @@ impl Link {
             let patience = if is_idle { IDLE } else { ANSWER };
             tokio::select! {
                 read = lines.fill() => if let Err(why) = read {
+                    talk.blame();
                     return End::Failed(why);
                 },
                 moved = push(&mut writer, out.get(sent..).unwrap_or_default()), if sent < out.len() || !flushed => match moved {
                     Ok(0) => flushed = true,
                     Ok(octets) => (sent, flushed) = (sent + octets, false),
-                    Err(error) => return End::Failed(error.to_string()),
+                    Err(error) => {
+                        talk.blame();
+                        return End::Failed(error.to_string());
+                    }
                 },
                 () = more, if talk.room() > 0 => {}
                 // What was put off becomes due, and a quota is open again, without a word.
@@ -176,6 +180,7 @@ impl Link {
                         goodbye(&mut writer).await;
                         return End::Done;
                     }
+                    talk.blame();
                     return End::Failed("the peer does not answer".to_owned());
                 }
             }
@@ -259,6 +264,11 @@ impl Link {
                     any = true;
                     queue.settle(item.offered.sequence, how);
                 }
+                Word::Unanswerable(item, why) => {
+                    any = true;
+                    queue.settle(item.offered.sequence, Settled::Rejected);
+                    self.worker.feed.tell_rejected(&item, &why);
+                }
                 Word::Deferred(item) => queue.defer(item, self.worker.now_ms()),
                 Word::Over(Over::Closing(why)) => {
                     end = Some(End::Failed(format!("the peer says {why}")));
@@ -305,16 +315,28 @@ async fn goodbye<W: AsyncWrite + Unpin>(writer: &mut W) {
 }
 
 /// Gives back what is not settled, however a conversation ends.
-struct Guard<'f> {
-    feed: &'f Feed,
+struct Guard<'w> {
+    worker: &'w Worker,
     talk: Option<Conversation>,
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        let items = self.talk.take().map(Conversation::into_items);
-        self.feed.queue.lock().give_back(items.unwrap_or_default());
-        self.feed.more.notify_waiters();
+        let feed = &self.worker.feed;
+        let rest = self.talk.take().map(Conversation::into_rest);
+        let Rest { blamed, items } = rest.unwrap_or_default();
+        let mut queue = feed.queue.lock();
+        queue.give_back(items);
+        let given_up = blamed.and_then(|item| queue.blame(item, self.worker.now_ms()));
+        drop(queue);
+        if let Some(item) = given_up {
+            let times = item.blamed;
+            feed.tell_rejected(
+                &item,
+                &format!("{times} connections ended at it, while others went through"),
+            );
+        }
+        feed.more.notify_waiters();
     }
 }
 

@@ -21,11 +21,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::changing::{Changed, Work};
 use crate::config::{FeedContent, FeedKind, PeerConfig};
 use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
 use crate::feed::{Feed, FeedReport, Worker};
-use crate::filter::{Filter, Refusal};
+use crate::filter::Refusal;
+use crate::gaps::{self, Gaps};
+use crate::kept::Kept;
 use crate::link::Link;
 use crate::place::{self, Place};
 use crate::sink::Sink;
@@ -45,8 +48,10 @@ pub struct Explained {
     pub peer: String,
     /// The feed.
     pub feed: String,
-    /// Why it does not go out by it; `None`: it does.
-    pub refusal: Option<Refusal>,
+    /// Why it does not go out by it, all reasons; none: it does.
+    pub refusals: Vec<Refusal>,
+    /// What holds the feed at present, in words.
+    pub held: Vec<String>,
 }
 
 /// What waits for a feed.
@@ -64,6 +69,8 @@ pub(crate) struct Places {
     disk: Arc<dyn Disk>,
     file: PathBuf,
     feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
+    kept: Arc<Kept>,
+    gaps: Arc<Gaps>,
     /// What it says.
     written: Mutex<String>,
 }
@@ -74,7 +81,8 @@ impl Places {
         let places = feeds
             .iter()
             .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
-        places.collect()
+        let beside = self.kept.lines().into_iter().chain(self.gaps.line());
+        places.chain(beside).collect()
     }
 
     /// Writes how far the feeds are now, if it says something else.  Who comes later writes what is newer.
@@ -99,12 +107,13 @@ pub struct Peers {
     pub(crate) clock: Arc<dyn Clock>,
     dial: Arc<dyn Dial>,
     texts: Arc<Texts>,
-    feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
+    pub(crate) feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
+    pub(crate) kept: Arc<Kept>,
+    gaps: Arc<Gaps>,
     pub(crate) places: Arc<Places>,
     /// The configuration that is to be in force.
     wanted: Mutex<Option<Vec<PeerConfig>>>,
-    /// The configuration or a place was changed from outside.
-    changed: Notify,
+    pub(crate) changed: Arc<Changed>,
     /// A feed wants more of the log.
     settled: Arc<Notify>,
 }
@@ -144,7 +153,12 @@ impl Peers {
             Some(_) => end,
             None => Sequence(engine.status().log.oldest),
         };
-        let mut places = loaded.unwrap_or_default();
+        let now = UnixTime(clock.now().secs);
+        let mut all = loaded.unwrap_or_default();
+        let known = all.remove(gaps::NAME);
+        let first = all.values().map(Place::needs_from).min();
+        let gaps = Arc::new(Gaps::new(known, engine.feed_gap(), first));
+        let kept = Arc::new(Kept::new(all, Arc::clone(&gaps), now));
         let feeds: Arc<Mutex<Vec<Arc<Feed>>>> = Arc::default();
         let this = Self {
             texts: Arc::new(Texts::new(engine.service())),
@@ -156,69 +170,43 @@ impl Peers {
                 disk: Arc::clone(&disk),
                 file,
                 feeds: Arc::clone(&feeds),
+                kept: Arc::clone(&kept),
+                gaps: Arc::clone(&gaps),
                 written: Mutex::new(place::print(&BTreeMap::new())),
             }),
             disk,
             feeds,
+            kept,
+            gaps,
             wanted: Mutex::new(None),
-            changed: Notify::new(),
+            changed: Arc::default(),
             settled: Arc::default(),
         };
         this.tell_content(peers);
-        let feeds = this.made(peers, &mut places, &[], begin);
+        let feeds = this.made(peers, &[], begin);
         *this.feeds.lock() = feeds;
+        this.kept.tell(end);
         this
     }
 
     /// Says whether articles are to be looked at for what their bodies are.
-    fn tell_content(&self, peers: &[PeerConfig]) {
+    pub(crate) fn tell_content(&self, peers: &[PeerConfig]) {
         let mut feeds = peers.iter().flat_map(|peer| &peer.feed);
         let asks = feeds.any(|feed| feed.content != FeedContent::Any);
         self.engine.tell_feeds_content(asks);
     }
 
-    /// The feeds of a configuration: those that are as they were, and new ones with the places that are known.
-    fn made(
-        &self,
-        peers: &[PeerConfig],
-        places: &mut BTreeMap<String, Place>,
-        old: &[Arc<Feed>],
-        begin: Sequence,
-    ) -> Vec<Arc<Feed>> {
-        let end = self.engine.watch_commits().borrow().next();
-        let mut feeds = Vec::new();
-        for peer in peers {
-            for config in &peer.feed {
-                let same = |it: &&Arc<Feed>| it.is_as(peer, config);
-                if let Some(feed) = old.iter().find(same) {
-                    feeds.push(Arc::clone(feed));
-                    continue;
-                }
-                // What was checked when it was read.
-                let Ok(filter) = Filter::new(peer, config) else {
-                    continue;
-                };
-                let key = format!("{}/{}", peer.name, config.name);
-                let mut place = places.remove(&key).unwrap_or_else(|| Place::at(begin));
-                if place.next > end {
-                    tracing::warn!(
-                        feed = key,
-                        "the log ends before the feed's place: it goes on at the end of the log"
-                    );
-                    place = Place::at(end);
-                }
-                let feed = Feed::new(peer, config, filter, place);
-                let before = old.iter().find(|it| it.key() == key);
-                feed.pause(before.is_some_and(|it| it.is_paused()));
-                feeds.push(Arc::new(feed));
-            }
-        }
-        feeds
+    /// Writes how far the feeds are.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn note(&self) -> Result<(), newsreel_host::Error> {
+        self.places.write().map(|_| ())
     }
 
     /// Where new feeds begin is on disk before anything comes: after a crash in the first second it would be the end of the log.
     fn note_begin(&self) {
-        if let Err(error) = self.places.write() {
+        if let Err(error) = self.note() {
             tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
         }
     }
@@ -229,18 +217,30 @@ impl Peers {
         let needed = feeds
             .iter()
             .map(|feed| feed.queue.lock().place().needs_from());
+        let needed = needed.chain(self.kept.needs_from());
         self.engine.keep_for_feeds(needed.min());
+    }
+
+    /// Says how long the place of a feed is kept that is taken out of the configuration.
+    pub fn keep_removed_for(&self, seconds: u64) {
+        self.kept.keep_for(seconds);
+    }
+
+    /// How long that is, seconds.
+    #[must_use]
+    pub fn keeps_removed_s(&self) -> u64 {
+        self.kept.seconds()
     }
 
     /// Takes over another configuration.
     pub fn reload(&self, peers: &[PeerConfig]) {
         *self.wanted.lock() = Some(peers.to_vec());
         // Whoever is new needs the log from now on.
-        if self.feeds.lock().is_empty() && !peers.is_empty() {
+        if self.feeds.lock().is_empty() && self.kept.is_empty() && !peers.is_empty() {
             let end = self.engine.watch_commits().borrow().next();
             self.engine.keep_for_feeds(Some(end));
         }
-        self.changed.notify_one();
+        self.changed.tell();
     }
 
     /// Whether a configuration is still being taken over: connections that end take a moment.
@@ -251,39 +251,34 @@ impl Peers {
 
     /// Sends until told to stop.
     pub async fn run(self: Arc<Self>, mut stop: DrainWatch) {
-        let mut links: BTreeMap<String, JoinSet<()>> = BTreeMap::new();
+        let mut work = Work::default();
         while !stop.is_started() {
             let feeds = self.feeds.lock().clone();
-            for feed in &feeds {
-                links
-                    .entry(feed.key())
-                    .or_insert_with(|| self.links_of(feed));
+            let stay = feeds.iter().filter(|feed| !feed.stop.is_started());
+            let staying: Vec<Arc<Feed>> = stay.cloned().collect();
+            for feed in &staying {
+                work.begin(feed, || self.links_of(feed));
             }
-            if feeds.is_empty() {
+            if feeds.is_empty() && self.kept.is_empty() {
                 tokio::select! {
-                    () = self.changed.notified() => {}
+                    () = self.changed.told() => {}
                     () = stop.started() => {}
                 }
             } else {
                 let dispatcher =
-                    Dispatcher::new(Arc::clone(&self.engine), feeds, Arc::clone(&self.clock));
+                    Dispatcher::new(Arc::clone(&self.engine), staying, Arc::clone(&self.clock));
                 self.read_on(dispatcher, &mut stop).await;
             }
+            let is_changed = self.changed.take();
             let wanted = self.wanted.lock().clone();
-            if let Some(wanted) = wanted {
-                self.change_to(&wanted, &mut links).await;
+            if let Some(wanted) = wanted.filter(|_| is_changed) {
+                let is_all = self.change_to(&wanted, &mut work);
                 self.save().await;
-                self.wanted.lock().take_if(|it| *it == wanted);
+                self.wanted.lock().take_if(|it| is_all && *it == wanted);
             }
         }
         let feeds = self.feeds.lock().clone();
-        feeds.iter().for_each(|feed| feed.stop.start());
-        for (_, mut links) in links {
-            while links.join_next().await.is_some() {}
-        }
-        for feed in &feeds {
-            drop(feed.batching.lock().await);
-        }
+        work.finish(&feeds).await;
         self.save().await;
     }
 
@@ -316,31 +311,6 @@ impl Peers {
         links
     }
 
-    /// Ends what is not wanted any more, and begins what is new.
-    async fn change_to(&self, peers: &[PeerConfig], links: &mut BTreeMap<String, JoinSet<()>>) {
-        let old = self.feeds.lock().clone();
-        let stays = |feed: &Arc<Feed>| {
-            let mut feeds = peers
-                .iter()
-                .flat_map(|peer| peer.feed.iter().map(move |feed| (peer, feed)));
-            feeds.any(|(peer, config)| feed.is_as(peer, config))
-        };
-        let mut places = BTreeMap::new();
-        for feed in old.iter().filter(|feed| !stays(feed)) {
-            feed.stop.start();
-            if let Some(mut ending) = links.remove(&feed.key()) {
-                while ending.join_next().await.is_some() {}
-            }
-            // A batch that is being written still moves the place.
-            drop(feed.batching.lock().await);
-            places.insert(feed.key(), feed.queue.lock().place().clone());
-        }
-        let end = self.engine.watch_commits().borrow().next();
-        self.tell_content(peers);
-        let feeds = self.made(peers, &mut places, &old, end);
-        *self.feeds.lock() = feeds;
-    }
-
     /// Reads the log for the feeds until something is changed.
     async fn read_on(&self, mut dispatcher: Dispatcher, stop: &mut DrainWatch) {
         let mut commits = self.engine.watch_commits();
@@ -365,14 +335,14 @@ impl Peers {
                 tracing::error!(%error, "the log cannot be read for feeds; it is tried again");
                 false
             });
-            if got_further && !stop.is_started() && self.wanted.lock().is_none() {
+            if got_further && !stop.is_started() && !self.changed.is_so() {
                 continue;
             }
             let word = async {
                 tokio::select! {
                     _ = commits.changed() => false,
                     () = self.settled.notified() => false,
-                    () = self.changed.notified() => true,
+                    () = self.changed.told() => true,
                     () = stop.started() => true,
                 }
             };
@@ -384,6 +354,8 @@ impl Peers {
 
     /// Writes the places, if one is another than before.
     async fn save(&self) {
+        let end = self.engine.watch_commits().borrow().next();
+        self.kept.forget_old(UnixTime(self.clock.now().secs), end);
         let places = Arc::clone(&self.places);
         match tokio::task::spawn_blocking(move || places.write()).await {
             Ok(Ok(true)) => self.hold_log(),
@@ -394,12 +366,21 @@ impl Peers {
         }
     }
 
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// How every feed stands.
     #[must_use]
     pub fn reports(&self) -> Vec<FeedReport> {
-        let now_ms = u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX);
+        let now_ms = self.now_ms();
         let feeds = self.feeds.lock();
-        feeds.iter().map(|feed| feed.report(now_ms)).collect()
+        let end = self.engine.watch_commits().borrow().next();
+        let here = feeds
+            .iter()
+            .map(|feed| feed.report(now_ms, end, &self.gaps));
+        let now = UnixTime(self.clock.now().secs);
+        here.chain(self.kept.reports(now, end)).collect()
     }
 
     /// Articles read from the store for feeds, and articles sent.
@@ -427,7 +408,7 @@ impl Peers {
             {}
         }
         Backlog {
-            behind: end.0.saturating_sub(of.next) + of.passed_over,
+            behind: of.behind,
             oldest,
         }
     }
@@ -462,10 +443,10 @@ impl Peers {
     pub fn drop_backlog(&self, name: &str, dry_run: bool) -> (usize, u64, usize) {
         let feeds = self.named(name);
         let end = self.engine.watch_commits().borrow().next();
-        let (mut sequences, mut articles) = (0, 0);
+        let (removed, mut sequences, mut articles) = self.kept.drop_all(name, end, dry_run);
         for feed in &feeds {
             let mut queue = feed.queue.lock();
-            sequences += end.0.saturating_sub(queue.place().next.0) + queue.passed_over();
+            sequences += queue.place().unseen(end, &self.gaps);
             articles += match dry_run {
                 true => queue.open(),
                 false => queue.drop_all(end),
@@ -474,7 +455,7 @@ impl Peers {
         if !dry_run {
             self.settled.notify_one();
         }
-        (feeds.len(), sequences, articles)
+        (feeds.len() + removed, sequences, articles)
     }
 
     /// What each feed says of an article; `None`: it is not here.
@@ -503,6 +484,7 @@ impl Peers {
             arrival: UnixTime(0),
             octets: u32::try_from(memory.content().len()).unwrap_or(u32::MAX),
             place: None,
+            token: None,
             id: id.as_bytes(),
             path: content(Known::Path),
             newsgroups: content(Known::Newsgroups),
@@ -511,14 +493,12 @@ impl Peers {
             is_control: headers.get(Known::Control).is_some(),
             content: Some(Content::of(&headers)),
         };
-        let feeds = self.feeds.lock().clone();
-        let say = |feed: &Arc<Feed>| {
-            let verdict = feed.filter.takes_groups(article.newsgroups);
-            Explained {
-                peer: feed.peer.name.clone(),
-                feed: feed.config.name.clone(),
-                refusal: verdict.and_then(|()| feed.filter.judge(&article)).err(),
-            }
+        let (feeds, now_ms) = (self.feeds.lock().clone(), self.now_ms());
+        let say = |feed: &Arc<Feed>| Explained {
+            peer: feed.peer.name.clone(),
+            feed: feed.config.name.clone(),
+            refusals: feed.filter.refusals(&article),
+            held: feed.held(now_ms),
         };
         Ok(Some(feeds.iter().map(say).collect()))
     }

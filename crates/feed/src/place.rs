@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 
 use newsreel_wire::Sequence;
 
+use crate::gaps::Gaps;
+
 /// A feed's place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -35,6 +37,20 @@ impl Place {
         let behind = self.behind.first().map(|(from, _)| *from);
         let first = self.open.first().copied().into_iter().chain(behind);
         first.fold(self.next, Sequence::min)
+    }
+
+    /// Sequences before `next` that are still to be looked at.
+    pub(crate) fn passed_over(&self) -> u64 {
+        let stretches = self.behind.iter();
+        stretches
+            .map(|(from, to)| to.0.saturating_sub(from.0))
+            .sum()
+    }
+
+    /// Sequences before `end` that are still to be looked at, without those that were never given.
+    pub(crate) fn unseen(&self, end: Sequence, gaps: &Gaps) -> u64 {
+        let stretches = self.behind.iter().copied().chain([(self.next, end)]);
+        stretches.map(|(from, to)| gaps.given(from, to)).sum()
     }
 }
 

@@ -36,6 +36,25 @@ pub(crate) struct Item {
     pub(crate) tries: u32,
     /// It is of a backlog that goes out behind what is newer.
     pub(crate) is_late: bool,
+    /// How often a connection ended at it.
+    pub(crate) ends: u32,
+    /// How often one did while other articles went through.
+    pub(crate) blamed: u32,
+    /// What was settled in all when one did last.
+    pub(crate) settled_then: u64,
+}
+
+impl Item {
+    pub(crate) const fn new(offered: Arc<Offered>, is_late: bool) -> Self {
+        Self {
+            offered,
+            tries: 0,
+            is_late,
+            ends: 0,
+            blamed: 0,
+            settled_then: 0,
+        }
+    }
 }
 
 /// How an article was settled.
@@ -70,6 +89,13 @@ pub struct Tally {
     pub missed: u64,
 }
 
+impl Tally {
+    /// Articles on which the peer has said its last word.
+    pub(crate) const fn settled(&self) -> u64 {
+        self.accepted + self.refused + self.rejected
+    }
+}
+
 /// The articles of one feed.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -96,6 +122,9 @@ pub(crate) struct Queue {
     gone: VecDeque<Box<str>>,
 }
 
+/// Connections that end at an article while others go through; then it is given up.
+pub const BLAMED_MAX: u32 = 8;
+
 /// Stretches of the log that a feed passed over; more are looked at as one.
 const BEHIND_MAX: usize = 16;
 
@@ -121,6 +150,13 @@ impl Queue {
             tally: Tally::default(),
             gone: VecDeque::new(),
         }
+    }
+
+    /// Counts on, and keeps to the quota, where another one ended.
+    pub(crate) fn continues(&mut self, before: &Self) {
+        self.tally = before.tally;
+        self.gone.clone_from(&before.gone);
+        self.quota.continues(&before.quota);
     }
 
     pub(crate) const fn place(&self) -> &Place {
@@ -175,10 +211,13 @@ impl Queue {
 
     /// Sequences that were passed over.
     pub(crate) fn passed_over(&self) -> u64 {
-        let stretches = self.place.behind.iter();
-        stretches
-            .map(|(from, to)| to.0.saturating_sub(from.0))
-            .sum()
+        self.place.passed_over()
+    }
+
+    /// Its articles are in the log only: nobody works for it any more.
+    pub(crate) fn forget_articles(&mut self) {
+        (self.waiting, self.late) = (VecDeque::new(), VecDeque::new());
+        self.deferred = BTreeMap::new();
     }
 
     /// What was passed over was looked at up to here.
@@ -196,11 +235,7 @@ impl Queue {
     pub(crate) fn push_late(&mut self, offered: Arc<Offered>) {
         // Of stretches that became one some went out already, and one may still be under way.
         if self.place.open.insert(offered.sequence) {
-            self.late.push_back(Item {
-                offered,
-                tries: 0,
-                is_late: true,
-            });
+            self.late.push_back(Item::new(offered, true));
         }
     }
 
@@ -240,11 +275,7 @@ impl Queue {
     /// An article that goes out; it is behind all before.
     pub(crate) fn push(&mut self, offered: Arc<Offered>) {
         self.place.open.insert(offered.sequence);
-        self.waiting.push_back(Item {
-            offered,
-            tries: 0,
-            is_late: false,
-        });
+        self.waiting.push_back(Item::new(offered, false));
         self.was_full |= !self.has_room();
     }
 
@@ -260,11 +291,7 @@ impl Queue {
     /// An article that was open at the start is in memory again.
     pub(crate) fn push_again(&mut self, offered: Arc<Offered>) {
         debug_assert!(self.place.open.contains(&offered.sequence));
-        self.waiting.push_back(Item {
-            offered,
-            tries: 0,
-            is_late: false,
-        });
+        self.waiting.push_back(Item::new(offered, false));
     }
 
     /// The log was looked at up to here.
@@ -383,6 +410,30 @@ impl Queue {
         }
     }
 
+    /// A connection ended at this article: the second time it is put off, so that it holds nobody up.  Given back: the connections end at
+    /// it again and again, while others go through; it is settled, as rejected.
+    pub(crate) fn blame(&mut self, mut item: Item, now_ms: u64) -> Option<Item> {
+        if !self.place.open.contains(&item.offered.sequence) {
+            return None;
+        }
+        let settled = self.tally.settled();
+        item.ends += 1;
+        // While nothing goes through, it is the peer.
+        if item.ends > 1 && settled > item.settled_then {
+            item.blamed += 1;
+        }
+        item.settled_then = settled;
+        if item.blamed >= BLAMED_MAX {
+            self.settle(item.offered.sequence, Settled::Rejected);
+            return Some(item);
+        }
+        match item.ends {
+            1 => self.give_back(vec![item]),
+            _ => self.defer(item, now_ms),
+        }
+        None
+    }
+
     /// Whoever waits to be tried again is tried now.
     pub(crate) fn hurry(&mut self) {
         let deferred = std::mem::take(&mut self.deferred);
@@ -463,6 +514,46 @@ mod tests {
         assert_eq!(queue.place(), &Place::at(Sequence(10)));
         let tally = queue.tally;
         assert_eq!((tally.accepted, tally.refused, tally.gone), (1, 1, 1));
+    }
+
+    /// An article at which a peer ended every connection stood in front of all others for ever.
+    #[test]
+    fn an_article_that_ends_connections_is_given_up_when_others_go_through() {
+        let mut queue = queue_of(Sequence(1), 100, 1);
+        for n in 1..50 {
+            queue.push(offered(n));
+        }
+        let mut now_ms = 0;
+        let first = taken(&mut queue, 1, now_ms).remove(0);
+        assert!(queue.blame(first, now_ms).is_none());
+        // Once may be anything: it goes again, in front.
+        let first = taken(&mut queue, 1, now_ms).remove(0);
+        assert_eq!(first.offered.sequence, Sequence(1));
+        assert!(queue.blame(first, now_ms).is_none());
+        assert_eq!(numbers(&taken(&mut queue, 1, now_ms)), [2]);
+        let due = |queue: &mut Queue, now_ms: &mut u64| loop {
+            *now_ms += 500;
+            let due = taken(queue, 1, *now_ms).remove(0);
+            if due.offered.sequence == Sequence(1) {
+                return due;
+            }
+            queue.give_back(vec![due]);
+        };
+        // While nothing goes through, it is not the article.
+        for _ in 0..30 {
+            let item = due(&mut queue, &mut now_ms);
+            assert!(queue.blame(item, now_ms).is_none());
+        }
+        for n in 2.. {
+            queue.settle(Sequence(n), Settled::Accepted);
+            let item = due(&mut queue, &mut now_ms);
+            if queue.blame(item, now_ms).is_some() {
+                assert_eq!(n, 1 + u64::from(BLAMED_MAX));
+                break;
+            }
+        }
+        assert_eq!(queue.tally.rejected, 1);
+        assert_eq!(queue.place().open.first(), Some(&Sequence(10)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How much a feed may send: octets in a second, octets in a day.
 //!
 //! Pure: time comes in.  An article goes out whole, so that both are kept on average; what is too much is waited off.  A day is 24
-//! hours, from the first article on; counting begins anew with the feed.
+//! hours, from the first article on; counting begins anew with the server.
 
 use crate::config::FeedConfig;
 
@@ -29,6 +29,11 @@ impl Quota {
         }
     }
 
+    /// What another one let go today counts: a day is the same whatever may go in it.
+    pub(crate) const fn continues(&mut self, before: &Self) {
+        (self.day_ends_ms, self.sent_in_day) = (before.day_ends_ms, before.sent_in_day);
+    }
+
     /// When something may go again; none: now.
     pub(crate) fn closed_until_ms(&self, now_ms: u64) -> Option<u64> {
         let day_is_used = self.per_day > 0 && self.sent_in_day >= self.per_day;
@@ -42,13 +47,11 @@ impl Quota {
         if let Some(takes_ms) = octets.saturating_mul(1000).checked_div(self.per_s) {
             self.rate_open_ms = self.rate_open_ms.max(now_ms).saturating_add(takes_ms);
         }
-        if self.per_day > 0 {
-            if now_ms >= self.day_ends_ms {
-                self.day_ends_ms = now_ms.saturating_add(DAY_MS);
-                self.sent_in_day = 0;
-            }
-            self.sent_in_day = self.sent_in_day.saturating_add(octets);
+        if now_ms >= self.day_ends_ms {
+            self.day_ends_ms = now_ms.saturating_add(DAY_MS);
+            self.sent_in_day = 0;
         }
+        self.sent_in_day = self.sent_in_day.saturating_add(octets);
     }
 }
 

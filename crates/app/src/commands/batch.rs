@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
-use newsreel_feed::{Batching, NetDial, Packing, Peers};
-use newsreel_host::{Disk, RealClock, RealDisk};
+use newsreel_feed::{Batching, Packing};
+use newsreel_host::{Disk as _, RealDisk};
 use serde_json::{Value, json};
 
 use crate::access::{self, Access, LookArgs, SpoolArgs};
@@ -16,6 +16,7 @@ use crate::batches::outgoing;
 use crate::control::Progress;
 use crate::control::request::Request;
 use crate::output;
+use crate::server::peers;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -82,19 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn alone(engine: Box<Engine>, args: &Args, wanted: &Batching) -> Result<Value> {
     let config = access::config_of(&args.spool)?;
     let engine: Arc<Engine> = Arc::from(engine);
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let open = match wanted.dry_run {
-        true => Peers::found,
-        false => Peers::open,
-    };
-    let peers = open(
-        Arc::clone(&engine),
-        Arc::clone(&disk),
-        &config.server.spool,
-        Arc::new(RealClock::new()),
-        Arc::new(NetDial::new(disk)),
-        &config.peer,
-    );
+    let peers = peers::alone(&engine, &config, !wanted.dry_run);
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build()?;
     let bar = access::bar();

@@ -1,11 +1,16 @@
 //! `newsreel peer`: the servers that articles are sent to.
 
+use std::sync::Arc;
+
 use anyhow::Result;
+use newsreel_engine::Engine;
+use newsreel_service::Neighbours;
 use serde_json::Value;
 
-use crate::access::{self, SpoolArgs};
+use crate::access::{self, Access, LookArgs, SpoolArgs};
 use crate::control::request::{PeerAction, Request};
 use crate::output;
+use crate::server::peers;
 
 const COLUMNS: &[(&str, &str)] = &[
     ("PEER", "peer"),
@@ -47,7 +52,8 @@ pub(crate) enum Verb {
         after_help = "WAITING are articles in memory that wait to be sent, for their answer, or to be tried again; BEHIND are sequences of \
                       the log that were not looked at (an article has two or three), OLDEST is when the oldest article came that is not \
                       settled. The second table is what came from peers that are known (`from_addresses` and its like): REFUSED are offers of what is \
-                      here, DUPLICATE articles that came all the same. The counts are since the server started.\n\nExample:\n  newsreel peer list"
+                      here, DUPLICATE articles that came all the same. The counts are since the server started. A feed that was taken out of the \
+                      configuration is listed while its place is kept (`feeds.removed_s`).\n\nExample:\n  newsreel peer list"
     )]
     List {
         #[command(flatten)]
@@ -132,7 +138,18 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         }
     };
     let name = name.to_owned();
-    let report = access::change(spool, Request::Peer { action, name })?;
+    let writes = match action {
+        PeerAction::List | PeerAction::Explain | PeerAction::TryDropBacklog => Some(false),
+        PeerAction::DropBacklog => Some(true),
+        // There is nothing to be told without a server.
+        PeerAction::Pause | PeerAction::Resume | PeerAction::Flush => None,
+    };
+    let way = writes.map(|writes| Access::open(&LookArgs::from(spool), writes));
+    let report = match way.transpose()? {
+        Some(Access::Offline(engine)) => alone(engine, spool, action, &name)?,
+        Some(mut live @ Access::Live(_)) => live.ask(Request::Peer { action, name })?,
+        None => access::change(spool, Request::Peer { action, name })?,
+    };
     if spool.json {
         return output::json(&report);
     }
@@ -166,6 +183,29 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     })
 }
 
+/// Answers with nobody else at work on the spool.
+fn alone(engine: Box<Engine>, spool: &SpoolArgs, action: PeerAction, name: &str) -> Result<Value> {
+    let config = access::config_of(spool)?;
+    let engine: Arc<Engine> = Arc::from(engine);
+    let changes = action == PeerAction::DropBacklog;
+    let peers = peers::alone(&engine, &config, changes);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build()?;
+    let (entered, neighbours) = (runtime.enter(), Neighbours::default());
+    let known = config.peer.iter().filter(|peer| peer.is_known());
+    neighbours.set(known.filter_map(|peer| peer.neighbour().ok()));
+    let answer = peers::answer(&peers, &neighbours, action, name);
+    drop(entered);
+    if changes {
+        peers.note()?;
+    }
+    drop((peers, runtime));
+    engine.shutdown()?;
+    let mut answer = answer.map_err(anyhow::Error::msg)?;
+    answer["running"] = false.into();
+    Ok(answer)
+}
+
 fn feeds(report: &Value) -> Vec<Value> {
     report["feeds"].as_array().cloned().unwrap_or_default()
 }
@@ -190,6 +230,9 @@ fn listed(report: &Value) -> String {
             .filter(|it| it.as_str().is_some_and(|it| it.starts_with("sending")));
         feed["state"] = match (feed["paused"] == true, sending.count()) {
             (true, _) => "paused".to_owned(),
+            _ if report["running"] == false && feed["kept_s"].is_null() => {
+                "no server is running".to_owned()
+            }
             _ if feed["quota_s"].is_number() => "its quota is used up".to_owned(),
             (false, 0) => connections.first().map_or_else(String::new, output::cell),
             (false, many) => format!("sends on {}", output::count(many as u64, "connection")),
@@ -273,8 +316,11 @@ fn explained(report: &Value) -> String {
         return "there is no [[peer]] in the configuration\n".to_owned();
     }
     for feed in &mut feeds {
+        let held = feed["held"].as_array().into_iter().flatten();
+        let held: Vec<&str> = held.filter_map(Value::as_str).collect();
         let said = match feed["why"].as_str() {
-            None => "goes out".to_owned(),
+            None if held.is_empty() => "goes out".to_owned(),
+            None => format!("goes out; {}", held.join("; ")),
             Some(why) => format!("does not go out: {why}"),
         };
         feed["said"] = said.into();

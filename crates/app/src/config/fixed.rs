@@ -631,6 +631,16 @@ fn of_feeds() -> Vec<Fixed> {
             "the newest; the others are counted",
         ),
         row(
+            "Connections that end at one article while others go through",
+            format!("{} connections", newsreel_feed::BLAMED_MAX),
+            "it is put off longer each time; then it is counted as rejected, and the log names it",
+        ),
+        row(
+            "Places that are kept of feeds that were taken out of the configuration",
+            format!("{} feeds", newsreel_feed::KEPT_MAX),
+            "more than any site has; of more the oldest are forgotten, and the log says what waited for them",
+        ),
+        row(
             "Groups of a server that articles are fetched from",
             format!("{} groups", newsreel_feed::GROUPS_MAX),
             "more than any server has; those beyond are not fetched",

@@ -72,6 +72,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("peer.feed.batch_octets_max", KIB..=TIB),
     ("peer.feed.waiting_octets_max", KIB..=1024 * TIB),
     ("peer.feed.program_s", 1..=DAY_S),
+    ("feeds.removed_s", 0..=YEAR_S),
     ("pull.interval_s", 0..=YEAR_S),
     ("pull.first_articles_max", 0..=i64::MAX),
     ("upstream.tier", 0..=1000),

@@ -7,6 +7,7 @@ pub(super) const LIVE: &[&str] = &[
     "access",
     "login",
     "peer",
+    "feeds",
     "pull",
     "server.clients",
     "logging.level",

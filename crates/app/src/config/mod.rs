@@ -26,7 +26,7 @@ use newsreel_engine::{
     ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
     ScrubConfig, SequencerConfig,
 };
-use newsreel_feed::{PeerConfig, PullConfig};
+use newsreel_feed::{FeedsConfig, PeerConfig, PullConfig};
 use newsreel_filter::{FilterConfig, FilterRule};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
@@ -152,6 +152,8 @@ sections! {
     access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
     /// `[[peer]]`
     peer: Vec<PeerConfig>, |peer| newsreel_feed::problems(peer);
+    /// `[feeds]`
+    feeds: FeedsConfig, |_feeds| Vec::new();
     /// `[[pull]]`
     pull: Vec<PullConfig>, |pull| newsreel_feed::pull_problems(pull);
     /// `[cache]`

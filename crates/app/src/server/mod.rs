@@ -16,7 +16,7 @@ pub(crate) mod login_program;
 mod logins;
 mod mail;
 pub(crate) mod metrics;
-mod peers;
+pub(crate) mod peers;
 mod running;
 mod signals;
 mod waiting_posts;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use newsreel_engine::Engine;
 use newsreel_feed::{Batching, FeedReport, NetDial, Peers, Pulling, Pulls};
-use newsreel_host::{Clock, Disk};
+use newsreel_host::{Clock, Disk, RealClock, RealDisk};
 use newsreel_service::{Neighbour, Neighbours};
 use newsreel_wire::MessageId;
 use serde_json::{Value, json};
@@ -17,21 +17,44 @@ use crate::control::Progress;
 use crate::control::request::PeerAction;
 use crate::{batches, pulling};
 
-/// The peers of a configuration; from now on the log is kept for them.
+/// The peers of a configuration; where `begins`, new ones begin now, and from now on the log is kept for all.
+fn found(
+    engine: &Arc<Engine>,
+    disk: &Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    config: &Config,
+    begins: bool,
+) -> Peers {
+    let open = match begins {
+        true => Peers::open,
+        false => Peers::found,
+    };
+    let peers = open(
+        Arc::clone(engine),
+        Arc::clone(disk),
+        &config.server.spool,
+        clock,
+        Arc::new(NetDial::new(Arc::clone(disk))),
+        &config.peer,
+    );
+    peers.keep_removed_for(config.feeds.removed_s);
+    peers
+}
+
+/// The peers of a configuration, for a server.
 pub(super) fn open(
     engine: &Arc<Engine>,
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
     config: &Config,
 ) -> Arc<Peers> {
-    Arc::new(Peers::open(
-        Arc::clone(engine),
-        Arc::clone(disk),
-        &config.server.spool,
-        Arc::clone(clock),
-        Arc::new(NetDial::new(Arc::clone(disk))),
-        &config.peer,
-    ))
+    Arc::new(found(engine, disk, Arc::clone(clock), config, true))
+}
+
+/// The peers of a spool on which nobody else is at work, to change something or to look only.
+pub(crate) fn alone(engine: &Arc<Engine>, config: &Config, changes: bool) -> Peers {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    found(engine, &disk, Arc::new(RealClock::new()), config, changes)
 }
 
 /// Fetches articles now; waits for the other server.
@@ -55,7 +78,7 @@ pub(super) fn batch(
 }
 
 /// Asks or tells them something.
-pub(super) fn answer(
+pub(crate) fn answer(
     peers: &Peers,
     neighbours: &Neighbours,
     action: PeerAction,
@@ -66,7 +89,11 @@ pub(super) fn answer(
         let names = feeds.iter().map(|it| it.peer.as_str());
         let names: BTreeSet<&str> = names.chain(all.iter().map(|it| it.name())).collect();
         let names: Vec<&str> = names.into_iter().collect();
+        let is_it = |it: &FeedReport| it.peer == name || format!("{}/{}", it.peer, it.feed) == name;
         match names.is_empty() {
+            _ if feeds.iter().any(is_it) => format!(
+                "{name:?} was taken out of the configuration: put it back, or give up what waits by `newsreel peer drop-backlog {name}`"
+            ),
             true => "there is no [[peer]] in the configuration".to_owned(),
             false => format!("there is no peer {name:?}; there are {}", names.join(", ")),
         }
@@ -94,8 +121,9 @@ pub(super) fn answer(
             }
             let (reads, sent) = peers.reads_and_sent();
             let is_changing = peers.is_changing();
+            let removed_s = peers.keeps_removed_s();
             Ok(
-                json!({"feeds": those, "received": received, "store_reads": reads, "articles_sent": sent, "changing": is_changing}),
+                json!({"feeds": those, "received": received, "store_reads": reads, "articles_sent": sent, "changing": is_changing, "removed_s": removed_s}),
             )
         }
         PeerAction::Explain => explain(peers, name),
@@ -126,6 +154,7 @@ fn report(peers: &Peers, it: &FeedReport) -> Value {
         "paused": it.is_paused,
         "waiting": it.open,
         "quota_s": it.quota_s,
+        "kept_s": it.kept_s,
         "behind": backlog.behind,
         "oldest": backlog.oldest.map(|time| time.0),
         "accepted": tally.accepted,
@@ -174,8 +203,9 @@ fn explain(peers: &Peers, id: &str) -> Result<Value, String> {
     let feeds: Vec<Value> = all
         .iter()
         .map(|it| {
-            let why = it.refusal.as_ref().map(ToString::to_string);
-            json!({"peer": it.peer, "feed": it.feed, "goes": why.is_none(), "why": why})
+            let reasons: Vec<String> = it.refusals.iter().map(ToString::to_string).collect();
+            let why = (!reasons.is_empty()).then(|| reasons.join("; "));
+            json!({"peer": it.peer, "feed": it.feed, "goes": why.is_none(), "why": why, "reasons": reasons, "held": it.held})
         })
         .collect();
     Ok(json!({"message_id": id, "feeds": feeds}))

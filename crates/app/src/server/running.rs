@@ -314,6 +314,7 @@ impl Server {
         }
         self.beside.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
+        self.beside.peers.keep_removed_for(config.feeds.removed_s);
         self.beside.peers.reload(&config.peer);
         self.beside.pulls.reload(&config.pull);
         know_neighbours(&config, &self.metrics);

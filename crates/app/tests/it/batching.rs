@@ -36,6 +36,67 @@ fn files(report: &Value) -> Vec<PathBuf> {
     paths.map(PathBuf::from).collect()
 }
 
+/// How feeds stand, and why an article does not go out, only a running server said; and of several reasons it said one.
+#[test]
+fn feeds_are_shown_without_a_server() {
+    let (spool, server) =
+        site("groups = 'alt.*'\nposted_only = true\n[[peer.feed]]\nname = 'two'\nkind = 'batch'\n");
+    receive(&server, 0..20);
+    let explained = |more: &str| {
+        let said = spool.text(&["peer", "explain", "<1@t.example>"]);
+        let reasons = "none of its groups is in `groups`; it was not posted here";
+        assert!(said.contains(reasons) && said.contains(more), "{said}");
+    };
+    explained("goes out; `newsreel batch` writes it");
+    server.stop();
+    explained("goes out; `newsreel batch` writes it");
+    let listed = || spool.json(&["peer", "list"]);
+    let behind = |report: &Value| report["feeds"][1]["behind"].as_u64().unwrap();
+    assert_eq!(listed()["running"], false);
+    assert!(behind(&listed()) >= 40);
+    let said = spool.text(&["peer", "list"]);
+    assert!(said.contains("no server is running"), "{said}");
+    assert!(
+        spool
+            .text(&["peer", "show", "leaf.example/two"])
+            .contains("behind in the log")
+    );
+    spool.text(&["peer", "drop-backlog", "leaf.example/two", "--dry-run"]);
+    assert!(behind(&listed()) >= 40);
+    spool.text(&["peer", "drop-backlog", "leaf.example/two"]);
+    // The log says other things, too.
+    assert!(behind(&listed()) < 20);
+    let why = spool.error(&["peer", "pause", "leaf.example"]);
+    assert!(why.contains("server"), "{why}");
+    let server = spool.serve();
+    assert!(behind(&listed()) < 20);
+    server.stop();
+}
+
+/// Each start of a server added the 65,536 sequences that it passes over to what waits for a feed.
+#[test]
+fn what_a_start_passes_over_does_not_wait() {
+    let (spool, mut server) = site("");
+    let behind = || spool.json(&["peer", "list"])["feeds"][0]["behind"].as_u64();
+    for nth in 0..3 {
+        receive(&server, nth..nth + 1);
+        server.kill();
+        server = spool.serve();
+    }
+    receive(&server, 3..4);
+    assert!(
+        behind().is_some_and(|behind| (4..40).contains(&behind)),
+        "{behind:?}",
+        behind = behind()
+    );
+    let dropped = spool.json(&["peer", "drop-backlog", "leaf.example", "--dry-run"]);
+    assert_eq!(dropped["behind"].as_u64(), behind(), "{dropped}");
+    let report = spool.json(&["batch", "leaf.example"]);
+    assert_eq!(report["feeds"][0]["articles"], 4, "{report}");
+    assert_eq!(behind(), Some(0));
+    server.stop();
+}
+
 #[test]
 fn batches_are_written_beside_a_server_and_without_one_and_taken_whole() {
     let (spool, server) = site("batch_octets_max = 2000\n");

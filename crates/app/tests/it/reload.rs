@@ -276,9 +276,20 @@ const ROWS: &[Row] = &[
             while listed()["changing"] == true {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            listed()["feeds"].as_array().unwrap().len().to_string()
+            let listed = listed();
+            let feeds = listed["feeds"].as_array().unwrap().iter();
+            feeds
+                .filter(|feed| feed["kept_s"].is_null())
+                .count()
+                .to_string()
         },
         ["0", "1"],
+    ),
+    row(
+        "feeds.removed_s",
+        ["'1d'", "0"],
+        |world| world.spool.json(&["peer", "list"])["removed_s"].to_string(),
+        ["86400", "0"],
     ),
     row(
         "pull",

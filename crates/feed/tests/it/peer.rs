@@ -23,6 +23,10 @@ pub(crate) struct Habits {
     pub(crate) old: bool,
     /// Nobody gets in.
     pub(crate) closed: bool,
+    /// It ends the connection when one of these comes.
+    pub(crate) ends_at: BTreeSet<String>,
+    /// It can make nothing of these.
+    pub(crate) cannot_read: BTreeSet<String>,
     /// It answers no CHECK.
     pub(crate) is_mute: bool,
 }
@@ -90,6 +94,16 @@ impl Peer {
                 .unwrap_or((line.trim_end(), ""));
             while verb == "CHECK" && self.habits.lock().is_mute {
                 sleep(Duration::from_millis(5)).await;
+            }
+            if verb != "CHECK" && self.habits.lock().ends_at.contains(id) {
+                return Ok(());
+            }
+            if self.habits.lock().cannot_read.contains(id) {
+                if verb == "TAKETHIS" {
+                    text(&mut io).await?;
+                }
+                io.get_mut().write_all(b"501 Bad message-id\r\n").await?;
+                continue;
             }
             let is_old = self.habits.lock().old;
             let answer = match verb {

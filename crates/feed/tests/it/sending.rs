@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use newsreel_feed::{FeedReport, LinkState};
+use newsreel_feed::{FeedReport, LinkState, PeerConfig};
 use newsreel_wire::MessageId;
 
 use crate::site::{Sending, Site, id, peers};
@@ -11,6 +11,19 @@ use crate::site::{Sending, Site, id, peers};
 fn report(sending: &Sending, peer: &str) -> FeedReport {
     let mut reports = sending.peers.reports().into_iter();
     reports.find(|it| it.peer == peer).unwrap()
+}
+
+/// How many feeds the configuration has.
+fn feeds(sending: &Sending) -> usize {
+    let reports = sending.peers.reports();
+    reports.iter().filter(|it| it.kept_s.is_none()).count()
+}
+
+/// Takes over another configuration.
+async fn change(site: &Site, sending: &Sending, to: &[PeerConfig]) {
+    sending.peers.reload(to);
+    site.until(sending, "b.example", |_| !sending.peers.is_changing())
+        .await;
 }
 
 /// At the head of the log an article is read from the store once, however many peers it goes to.
@@ -242,10 +255,8 @@ async fn what_is_asked_for_happens_while_it_runs() {
     })
     .await;
     sending.peers.reload(&peers(&changed.replace(b, "")));
-    site.until(&sending, "a.example", |_| {
-        sending.peers.reports().len() == 1
-    })
-    .await;
+    site.until(&sending, "a.example", |_| feeds(&sending) == 1)
+        .await;
     sending.peers.reload(&peers(&changed));
     site.world.0["a.example"].habits.lock().is_mute = false;
     site.until_has(&sending, "a.example", 40).await;
@@ -260,7 +271,8 @@ async fn what_is_asked_for_happens_while_it_runs() {
             let id = MessageId::parse(id.as_bytes()).unwrap();
             let all = peers.explain(id).await.unwrap()?;
             let word = |it: newsreel_feed::Explained| {
-                it.refusal.map_or("goes".to_owned(), |why| why.to_string())
+                let why = it.refusals.first();
+                why.map_or("goes".to_owned(), |why| why.to_string())
             };
             Some(all.into_iter().map(word).collect::<Vec<_>>())
         }
@@ -268,10 +280,8 @@ async fn what_is_asked_for_happens_while_it_runs() {
     assert_eq!(said(7).await, Some(vec!["goes".to_owned(); 2]));
     assert_eq!(said(99).await, None);
     sending.peers.reload(&[]);
-    site.until(&sending, "a.example", |_| {
-        sending.peers.reports().is_empty()
-    })
-    .await;
+    site.until(&sending, "a.example", |_| feeds(&sending) == 0)
+        .await;
     sending.stop().await;
 }
 
@@ -377,6 +387,170 @@ async fn a_quota_holds_what_is_too_much() {
     sending.stop().await;
 }
 
+/// One article that a peer had no answer for, or at which it closed the connection, kept all behind it from going out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_article_without_an_answer_holds_no_other() {
+    let both = ["new.example", "old.example"];
+    let site = Site::new(&both);
+    let peer = |name: &str| {
+        format!(
+            "[[peer]]\nname = '{name}'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nwindow = 4\n"
+        )
+    };
+    for name in both {
+        let mut habits = site.world.0[name].habits.lock();
+        habits.old = name == "old.example";
+        habits.ends_at.insert(id(3));
+        habits.cannot_read.insert(id(5));
+    }
+    let sending = site.send_to(&peers(&both.map(peer).concat()));
+    site.receive(0..20, "misc.test").await;
+    for name in both {
+        site.until_has(&sending, name, 18).await;
+        assert_eq!(report(&sending, name).tally.rejected, 1);
+    }
+    // That other articles go through tells that it is not the peer.
+    let mut many = 20;
+    let rejected = || both.map(|name| report(&sending, name).tally.rejected);
+    while rejected() != [2, 2] {
+        assert!(many < 200, "{rejected:?}", rejected = rejected());
+        site.receive(many..many + 1, "misc.test").await;
+        many += 1;
+        for name in both {
+            site.until_has(&sending, name, many - 2).await;
+        }
+    }
+    for name in both {
+        site.until(&sending, name, |_| report(&sending, name).open == 0)
+            .await;
+        assert_eq!(report(&sending, name).tally.accepted as usize, many - 2);
+    }
+    sending.stop().await;
+}
+
+/// A peer that was taken out of the configuration and put back had lost what waited for it, and nobody said so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_that_is_put_back_goes_on() {
+    let site = Site::new(&["b.example"]);
+    let text = peers("[[peer]]\nname = 'b.example'\naddress = 'h:1'");
+    let peer = &site.world.0["b.example"];
+    let sending = site.send_to(&text);
+    peer.habits.lock().closed = true;
+    site.receive(0..20, "misc.test").await;
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 20
+    })
+    .await;
+    sending.peers.pause("b.example", true);
+    change(&site, &sending, &[]).await;
+    let now = report(&sending, "b.example");
+    assert_eq!(now.open, 20);
+    assert!(now.kept_s.is_some_and(|seconds| seconds > 600_000));
+    site.receive(20..30, "misc.test").await;
+    sending.stop().await;
+    let sending = site.send_to(&[]);
+    assert_eq!(
+        (report(&sending, "b.example").open, feeds(&sending)),
+        (20, 0)
+    );
+    change(&site, &sending, &text).await;
+    peer.habits.lock().closed = false;
+    site.until_has(&sending, "b.example", 30).await;
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    assert_eq!(peer.came.lock().len(), 30, "none is sent twice");
+    // A pause outlives it as it outlives any change, and so do the counts.
+    sending.peers.pause("b.example", true);
+    change(&site, &sending, &[]).await;
+    site.receive(30..40, "misc.test").await;
+    assert!(sending.peers.drop_backlog("b.example", true).1 >= 10);
+    change(&site, &sending, &text).await;
+    let now = report(&sending, "b.example");
+    assert!(now.is_paused && now.tally.accepted == 30, "{now:?}");
+    sending.peers.pause("b.example", false);
+    site.until_has(&sending, "b.example", 40).await;
+    // What is given up, and what was out for too long, begins at the end of the log.
+    for from in [40, 50] {
+        change(&site, &sending, &[]).await;
+        site.receive(from..from + 9, "misc.test").await;
+        match from {
+            40 => assert_eq!(sending.peers.drop_backlog("b.example/all", false).0, 1),
+            _ => site.clock.advance(Duration::from_secs(7 * 86_400)),
+        }
+        site.until(&sending, "b.example", |_| {
+            sending.peers.reports().is_empty()
+        })
+        .await;
+        change(&site, &sending, &text).await;
+        site.receive(from + 9..from + 10, "misc.test").await;
+        let id = id(from + 9);
+        site.until(&sending, "b.example", |_| {
+            peer.articles.lock().contains_key(&id)
+        })
+        .await;
+    }
+    assert_eq!(peer.has(), 42);
+    sending.stop().await;
+}
+
+/// Any change of a feed gave it the quota of a whole day again, and its counts began at nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_gives_no_quota_again() {
+    let site = Site::new(&["b.example"]);
+    let text = |max: u32| {
+        peers(&format!(
+            "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nwindow = 1\noctets_per_day_max = {max}"
+        ))
+    };
+    let sending = site.send_to(&text(1000));
+    site.receive(0..100, "misc.test").await;
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").quota_s.is_some()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = report(&sending, "b.example");
+    assert!(before.tally.accepted > 0);
+    change(&site, &sending, &text(1001)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let now = report(&sending, "b.example");
+    assert_eq!(now.tally, before.tally);
+    assert!(
+        now.quota_s.is_some_and(|seconds| seconds > 80_000),
+        "{now:?}"
+    );
+    sending.stop().await;
+}
+
+/// A peer that has everything and ends each connection soon: the pauses grew although the backlog shrank.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pauses_do_not_grow_while_a_backlog_shrinks() {
+    let site = Site::new(&["b.example"]);
+    let text =
+        "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nwindow = 5";
+    let peer = &site.world.0["b.example"];
+    for n in 0..60 {
+        peer.articles.lock().insert(id(n), Vec::new());
+    }
+    peer.habits.lock().cut_after = Some(11);
+    let sending = site.send_to(&peers(text));
+    site.receive(0..60, "misc.test").await;
+    let longest_s = std::sync::atomic::AtomicU64::new(0);
+    site.until(&sending, "b.example", |_| {
+        let now = report(&sending, "b.example");
+        if let Some(LinkState::Waiting { seconds, .. }) = now.links.first() {
+            longest_s.fetch_max(*seconds, std::sync::atomic::Ordering::Relaxed);
+        }
+        now.tally.refused == 60
+    })
+    .await;
+    assert!(*peer.connections.lock() >= 5);
+    assert_eq!(longest_s.into_inner(), 5);
+    sending.stop().await;
+}
+
 /// Text goes to one, files to the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn text_and_files_go_apart() {
@@ -411,8 +585,8 @@ async fn text_and_files_go_apart() {
         .explain(MessageId::parse(id(4).as_bytes()).unwrap())
         .await;
     let said = said.unwrap().unwrap();
-    let why = said[0].refusal.as_ref().unwrap().to_string();
+    let why = said[0].refusals[0].to_string();
     assert_eq!(why, "its body is a file, and `content` is text");
-    assert!(said[1].refusal.is_none());
+    assert!(said[1].refusals.is_empty());
     sending.stop().await;
 }

@@ -131,6 +131,38 @@ async fn a_program_that_fails_is_tried_again() {
     sending.stop().await;
 }
 
+/// A change of feeds whose programs were at work held all other feeds until these had ended, ten seconds each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_slowly_holds_no_other_feed() {
+    let site = Site::new(&["b.example"]);
+    let text = |limit_s: u32| {
+        let other = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n";
+        let more = format!("connections = 1\nprogram_s = {limit_s}");
+        peers(&(other.to_owned() + &program("/bin/sleep 60", &more)))
+    };
+    let sending = site.send_to(&text(70));
+    let archive = || sending.peers.reports().remove(1);
+    site.receive(0..1, "misc.test").await;
+    site.until_has(&sending, "b.example", 1).await;
+    site.until(&sending, "b.example", |_| {
+        archive().links.iter().any(|it| it.to_string() == "working")
+    })
+    .await;
+    sending.peers.reload(&text(71));
+    site.receive(1..2, "misc.test").await;
+    let arrives = site.until_has(&sending, "b.example", 2);
+    let arrived = tokio::time::timeout(Duration::from_secs(5), arrives).await;
+    assert!(arrived.is_ok(), "it waits for the program");
+    // The program has it still, and the feed that follows gets it again.
+    assert!(sending.peers.is_changing());
+    assert_eq!(archive().open, 1);
+    site.until(&sending, "b.example", |_| !sending.peers.is_changing())
+        .await;
+    site.until(&sending, "b.example", |_| archive().open == 2)
+        .await;
+    sending.kill().await;
+}
+
 /// One that hangs is killed with what it has started.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_is_late_is_killed() {

@@ -27,6 +27,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("login", "crates/net/src/access/login.rs", "LoginConfig"),
     ("", "crates/net/src/access/config.rs", "AccessConfig"),
     ("", "crates/feed/src/config.rs", "PeersConfig"),
+    ("feeds", "crates/feed/src/config.rs", "FeedsConfig"),
     ("", "crates/feed/src/pull/config.rs", "PullsConfig"),
     ("cache", "crates/cache/src/config.rs", "CacheConfig"),
     ("", "crates/cache/src/config.rs", "UpstreamsConfig"),

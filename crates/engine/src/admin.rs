@@ -126,7 +126,7 @@ impl Sequencer {
         match change {
             BufferChange::Add(buffer) => self.store.add(*buffer),
             BufferChange::Remove(buffer) => self.store.remove(buffer),
-            BufferChange::Enlarge(room) => self.store.make_larger(&room)?,
+            BufferChange::Resize(resizing) => self.store.resize_open(&resizing)?,
         }
         Ok(())
     }

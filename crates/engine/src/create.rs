@@ -1,5 +1,5 @@
 //! Making buffers: before a start would, the same files by the same code, under the spool's lock; or beside the server that
-//! runs, whose sequencer takes them in.  And making them larger: beside the server as well, or of a spool that was left in order.
+//! runs, whose sequencer takes them in.  And giving them another size: beside the server as well, or of a spool that was left in order.
 
 use std::sync::Arc;
 
@@ -46,12 +46,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the buffers of these names as large as the configuration says.  A spool that was not left in order is opened for
-    /// that, with the buffers as they are, and closed.
+    /// Makes the buffers of these names as large as the configuration says, or has them become smaller when they come around.  A spool that
+    /// was not left in order is opened for that, with the buffers as they are, and closed.
     ///
     /// # Errors
-    /// When somebody has the spool, or a buffer cannot become so large; those before are.
-    pub fn enlarge_buffers(
+    /// When somebody has the spool, or a buffer cannot have that size; those before are.
+    pub fn resize_buffers(
         config: &EngineConfig,
         disk: &Arc<dyn Disk>,
         clock: &Arc<dyn Clock>,
@@ -73,7 +73,7 @@ impl Engine {
         };
         for name in names {
             let place = (config.spool.as_path(), spool.id);
-            Store::enlarge(disk, place, &config.store, name, progress)?;
+            Store::resize(disk, place, &config.store, name, progress)?;
         }
         Ok(())
     }
@@ -124,12 +124,12 @@ impl Engine {
         self.ask(Request::Buffers(BufferChange::Remove(buffer)))
     }
 
-    /// Makes one that is in use as large as a configuration says, which may take long; durable when it returns.  Killed anywhere
-    /// it has one size or the other.
+    /// Makes one that is in use as large as a configuration says, which may take long; one that is larger becomes smaller when it comes
+    /// around. Durable when it returns.  Killed anywhere it has one size or the other.
     ///
     /// # Errors
-    /// When it is not in use, would become smaller, there is no room, or the server stops.
-    pub fn enlarge_buffer(
+    /// When it is not in use, cannot have that size, there is no room, or the server stops.
+    pub fn resize_buffer(
         &self,
         config: &EngineConfig,
         name: &str,
@@ -145,7 +145,7 @@ impl Engine {
             .make_room(&config.store, name, progress)?
         {
             None => Ok(()),
-            Some(room) => self.ask(Request::Buffers(BufferChange::Enlarge(room))),
+            Some(resizing) => self.ask(Request::Buffers(BufferChange::Resize(resizing))),
         }
     }
 }
@@ -159,13 +159,13 @@ fn of_the_log(disk: &Arc<dyn Disk>, spool: &Spool) -> Result<Replay, Error> {
     Ok(replay)
 }
 
-/// A configuration with the sizes that its buffers have.
+/// A configuration with the sizes that its buffers have, or are on their way to.
 fn as_they_are(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<EngineConfig, Error> {
     let mut config = config.clone();
     let planned = Store::planned(disk, &config.spool, &config.store)?;
     for buffer in &mut config.store.buffers {
         let there = planned.iter().find(|one| one.name == buffer.name);
-        let octets = there.and_then(|there| there.octets_there);
+        let octets = there.and_then(|there| there.becomes.or(there.octets_there));
         buffer.octets = octets.unwrap_or(buffer.octets);
     }
     Ok(config)

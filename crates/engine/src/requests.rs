@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use newsreel_store::{BatchWrite, Enlargement, NewBuffer};
+use newsreel_store::{BatchWrite, NewBuffer, Resizing};
 use newsreel_wire::{ArticleNumber, BufferId, IdHash, Token};
 use smallvec::SmallVec;
 
@@ -120,8 +120,8 @@ pub(crate) enum BufferChange {
     Add(Box<NewBuffer>),
     /// This one is not there any more.
     Remove(BufferId),
-    /// This one uses the room that was made for it.
-    Enlarge(Enlargement),
+    /// This one uses the room that was made for it, or becomes smaller.
+    Resize(Resizing),
 }
 
 /// Someone who waits for an answer.

@@ -15,7 +15,7 @@ use crate::config::{BufferConfig, SetConfig, StoreConfig};
 use crate::error::{Error, Result};
 use crate::method::BufferReader as _;
 use crate::methods::Opening;
-use crate::methods::cnfs::{self, CreateProgress, Cyclic, Enlargement};
+use crate::methods::cnfs::{self, CreateProgress, Cyclic, Resizing};
 use crate::reader::StoreReader;
 use crate::records::placing::Filling;
 use crate::retirement::Retirement;
@@ -55,17 +55,17 @@ impl Addition {
         missing.map(|buffer| buffer.name.clone()).collect()
     }
 
-    /// Makes room behind the end of a buffer that is here, which may take long; to be handed to
-    /// [`Store::make_larger`](crate::Store::make_larger).  `None`: it is as large as the configuration says.
+    /// Makes room behind the end of a buffer that is here and is to become larger, which may take long; to be handed to
+    /// [`Store::resize_open`](crate::Store::resize_open).  `None`: it is as large as the configuration says, or will be.
     ///
     /// # Errors
-    /// When it is not here, larger already, or there is no room.
+    /// When it is not here, cannot have that size, or there is no room.
     pub fn make_room(
         &self,
         config: &StoreConfig,
         name: &str,
         progress: CreateProgress<'_>,
-    ) -> Result<Option<Enlargement>> {
+    ) -> Result<Option<Resizing>> {
         let buffer = self.retirement.buffer(name)?;
         let configured = config.buffers.iter().find(|buffer| buffer.name == name);
         let configured = configured.ok_or_else(|| Error::NoBuffer {

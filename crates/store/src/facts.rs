@@ -18,6 +18,8 @@ pub struct BufferFacts {
     pub path: String,
     /// Size of the file, octets.
     pub octets: u64,
+    /// The smaller size that it has once it has come around.
+    pub becomes: Option<u64>,
     /// Room for articles, octets; none where each is a file: that is the file system's.
     pub capacity_octets: Option<u64>,
     /// Octets that are free there, if that is what it has for room.
@@ -68,6 +70,9 @@ impl BufferFacts {
                     .to_owned()
             }
             (None, Some(complaint)) => complaint.clone(),
+            _ if self.becomes.is_some() => {
+                "ok; it becomes smaller when it has come around".to_owned()
+            }
             (None, None) => "ok".to_owned(),
         }
     }
@@ -90,6 +95,10 @@ pub struct PlannedBuffer {
     pub is_there: bool,
     /// The size that it has, as far as its header tells.
     pub octets_there: Option<u64>,
+    /// The smaller size that it is on its way to.
+    pub becomes: Option<u64>,
+    /// Octets behind the end that it is to have where articles may be.
+    pub beyond_octets: u64,
     /// The spool has had a buffer of this name.
     pub was_made: bool,
     /// ... and let it go: the name is not given again.

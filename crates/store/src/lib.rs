@@ -45,7 +45,7 @@ pub use method::{
     Lying, Marks, Missing, Place, RecordScan, Removed, Reservation, ScanRange, Scanned,
     StorageMethod, Stored, Want, WrongBits,
 };
-pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, Enlargement, RUN_OCTETS, STARTS_MAX};
+pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, RUN_OCTETS, Resizing, STARTS_MAX};
 pub use methods::segment::{OPEN_SEGMENTS_MAX, SEGMENTS_COMPARED_MAX};
 pub use reader::StoreReader;
 pub use records::packing::DICTIONARY_LOST;

@@ -18,7 +18,7 @@ use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
 use crate::files::holes::Hole;
 use crate::files::restore::{Cards, Written};
-use crate::methods::cnfs::Enlargement;
+use crate::methods::cnfs::Resizing;
 
 /// What takes nothing because its disk failed is tried again after so many seconds.
 pub(crate) const TRIED_AGAIN_AFTER_S: u64 = 60;
@@ -131,8 +131,8 @@ pub trait StorageMethod: Send + Debug {
     /// This buffer is not there any more, and nothing was left in it.  Only sets of buffers are asked.
     fn remove(&mut self, _buffer: BufferId) {}
 
-    /// One of its buffers becomes larger; `None`: it is none of them.  Only sets of buffers are asked.
-    fn enlarge(&mut self, _enlargement: &Enlargement) -> Option<Result<()>> {
+    /// One of its buffers gets another size; `None`: it is none of them.  Only sets of buffers are asked.
+    fn resize(&mut self, _resizing: &Resizing) -> Option<Result<()>> {
         None
     }
 

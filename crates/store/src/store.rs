@@ -18,7 +18,7 @@ use crate::method::{
     BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
     StorageMethod,
 };
-use crate::methods::cnfs::{self, CreateProgress, Enlargement};
+use crate::methods::cnfs::{self, CreateProgress, Resizing};
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
 use crate::register::Register;
@@ -185,12 +185,12 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a cyclic buffer as large as the configuration says.  Nobody may have the store open, and the log must have ended in
-    /// order.
+    /// Makes a cyclic buffer as large as the configuration says, or has it become smaller when it comes around.  Nobody may have the store
+    /// open, and the log must have ended in order.
     ///
     /// # Errors
-    /// When it is not there, is larger already, or there is no room.
-    pub fn enlarge(
+    /// When it is not there, cannot have that size, or there is no room.
+    pub fn resize(
         disk: &Arc<dyn Disk>,
         place: (&Path, [u8; 16]),
         config: &StoreConfig,
@@ -205,7 +205,7 @@ impl Store {
                 there: names.join(", "),
             }
         })?;
-        cnfs::enlarge(disk.as_ref(), place, buffer, progress)
+        cnfs::resize(disk.as_ref(), place, buffer, progress)
     }
 
     /// The readers' half.
@@ -247,13 +247,13 @@ impl Store {
         self.reader.next_epoch();
     }
 
-    /// A buffer has as much room as was made for it.  Waits for the disk.
+    /// A buffer has as much room as was made for it, or becomes smaller from now on.  Waits for the disk.
     ///
     /// # Errors
     /// When its file cannot be written: then it takes nothing more until the next start.
-    pub fn make_larger(&mut self, enlargement: &Enlargement) -> Result<()> {
+    pub fn resize_open(&mut self, resizing: &Resizing) -> Result<()> {
         let mut sets = self.sets.iter_mut();
-        let done = sets.find_map(|set| set.enlarge(enlargement));
+        let done = sets.find_map(|set| set.resize(resizing));
         self.reader.next_epoch();
         done.unwrap_or(Ok(()))
     }

@@ -530,9 +530,9 @@ pub(crate) fn resized(old: &Config, new: &Config) -> Vec<String> {
             Ordering::Greater => format!(
                 "for more room say `newsreel store resize {name}` with this configuration, or add another [[buffer]] beside it"
             ),
-            Ordering::Less => format!(
-                "for less room add a smaller one of another name to its set, and let this one drain: `newsreel store retire {name}`"
-            ),
+            Ordering::Less => {
+                format!("for less room say `newsreel store resize {name}` with this configuration")
+            }
         };
         Some(format!(
             "the size of buffer {name:?} cannot change from {} to {}: set its `octets` back to {}; {instead}",

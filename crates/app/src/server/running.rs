@@ -389,12 +389,7 @@ impl Server {
         }
     }
 
-    fn make_larger(
-        &self,
-        name: &str,
-        octets: u64,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<()> {
+    fn give_size(&self, name: &str, octets: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let mut wanted = self.settings.started().engine_config();
         for buffer in &mut wanted.store.buffers {
             if buffer.name == name {
@@ -402,10 +397,10 @@ impl Server {
             }
         }
         let mut told = |_: &str, done, total| progress(done, total);
-        self.engine.enlarge_buffer(&wanted, name, &mut told)?;
+        self.engine.resize_buffer(&wanted, name, &mut told)?;
         self.settings.resized(name, octets);
         self.note_buffers();
-        tracing::info!(target: "newsreel::server", buffer = name, octets, "a buffer is larger now");
+        tracing::info!(target: "newsreel::server", buffer = name, octets, "a buffer has this size now, or when it has come around");
         Ok(())
     }
 
@@ -507,7 +502,7 @@ impl Running for Server {
         octets: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Value, String> {
-        let made = self.make_larger(buffer, octets, progress);
+        let made = self.give_size(buffer, octets, progress);
         made.map_err(|error| crate::output::chain(&error))?;
         Ok(json!({"name": buffer, "octets": octets}))
     }

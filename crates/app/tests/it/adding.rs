@@ -1,6 +1,6 @@
 //! A buffer more in the configuration, and SIGHUP: a running server makes it and fills it.
 
-use newsreel_host::{RealDisk, read_whole, replace_file};
+use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole, replace_file};
 
 use crate::client::{NewsClient, article};
 use crate::lifecycle::wait_for;
@@ -30,10 +30,23 @@ fn here(server: &Server, count: usize) -> usize {
 }
 
 fn live_octets(spool: &Spool, name: &str) -> Option<u64> {
+    fact(spool, name, "live_octets")
+}
+
+fn fact(spool: &Spool, name: &str, key: &str) -> Option<u64> {
     let buffers = spool.json(&["store", "list"]);
     let mut buffers = buffers.as_array().unwrap().iter();
     let buffer = buffers.find(|buffer| buffer["name"] == name)?;
-    buffer["live_octets"].as_u64()
+    buffer[key].as_u64()
+}
+
+fn octets(spool: &Spool, name: &str) -> u64 {
+    fact(spool, name, "octets").unwrap()
+}
+
+fn file_octets(spool: &Spool, name: &str) -> u64 {
+    let path = spool.path().join("buffers").join(name);
+    RealDisk.open(&path, OpenMode::Read).unwrap().len().unwrap()
 }
 
 /// The usual configuration with these buffers in front of B.
@@ -114,16 +127,44 @@ fn a_buffer_is_made_larger_with_what_is_in_it() {
     let said = spool.text(&["store", "resize"]);
     assert!(said.contains("every buffer has the size"), "{said}");
 
-    let server = spool.serve();
+    let mut server = spool.serve();
     assert_eq!(here(&server, 330), kept);
     feed(&server, 330..500);
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
     let live = live_octets(&spool, "B").unwrap();
     assert!(live > 9 << 20, "{live} octets");
+    // And smaller, by a server that has not run yet.
     server.stop();
-    sized("19MiB");
-    let error = spool.error(&["store", "resize"]);
-    assert!(error.contains("none becomes smaller"), "{error}");
+    sized("8MiB");
+    let error = spool.error(&["serve"]);
+    assert!(error.contains("newsreel store resize B"), "{error}");
+    let said = what(&["store", "resize"]);
+    let said = said.as_str().unwrap();
+    assert!(
+        said.starts_with("becomes smaller when it has come around; up to 1"),
+        "{said}"
+    );
+    server = spool.serve();
+    // Up to a page more or less: where the next article goes.
+    let again = live_octets(&spool, "B").unwrap();
+    assert!(
+        again.abs_diff(live) <= 4096,
+        "nothing is lost at once: {again} and {live} octets"
+    );
+    let mut fed = 500;
+    while octets(&spool, "B") > 8 << 20 {
+        assert!(fed < 2000, "it does not become smaller");
+        feed(&server, fed..fed + 50);
+        fed += 50;
+        // A stop makes a checkpoint.
+        server.stop();
+        server = spool.serve();
+    }
+    assert_eq!(file_octets(&spool, "B"), 8 << 20);
+    assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    let live = live_octets(&spool, "B").unwrap();
+    assert!((4 << 20..8 << 20).contains(&live), "{live} octets");
+    server.stop();
 }
 
 /// It had to be stopped for that.
@@ -143,8 +184,23 @@ fn a_buffer_is_made_larger_beside_the_server() {
         spool.json(&words)[0]["what"].clone()
     };
     sized("7MiB");
-    let error = spool.error(&["store", "resize"]);
-    assert!(error.contains("newsreel store retire B"), "{error}");
+    let said = resize(&["--dry-run"]);
+    assert_eq!(
+        said,
+        "would become smaller when it has come around; up to 1024 KiB of articles lie beyond"
+    );
+    let said = resize(&[]);
+    assert!(
+        said.as_str().unwrap().starts_with("becomes smaller when"),
+        "{said}"
+    );
+    let state = spool.text(&["store", "list"]);
+    assert!(
+        state.contains("it becomes smaller when it has come around"),
+        "{state}"
+    );
+    assert_eq!(here(&server, 330), kept, "nothing is lost at once");
+    // Somebody thinks better of it, and wants more.
     sized("20MiB");
     assert_eq!(resize(&["--dry-run"]), "would be made larger");
     assert_eq!(resize(&[]), "made larger");

@@ -252,7 +252,7 @@ fn a_buffer_of_another_size_is_told_what_to_do_at_a_reload_and_at_a_start() {
         ),
         (
             "7MiB",
-            "from 8MiB to 7MiB: set its `octets` back to 8MiB; for less room add a smaller one",
+            "from 8MiB to 7MiB: set its `octets` back to 8MiB; for less room say `newsreel store resize B",
         ),
     ] {
         let b = format!("name = \"B\"\noctets = \"{octets}\"");
@@ -268,8 +268,7 @@ fn a_buffer_of_another_size_is_told_what_to_do_at_a_reload_and_at_a_start() {
     server.stop();
     let error = spool.error(&["serve"]);
     let expected = "error: the size of buffer \"B\" cannot change from 8MiB to 7MiB: set its `octets` back to 8MiB; for \
-                    less room add a smaller one of another name to its set, and let this one drain: `newsreel store \
-                    retire B --config ";
+                    less room say `newsreel store resize B --config ";
     assert!(error.contains(expected), "{error}");
     assert!(
         !error.contains("the configuration says"),

@@ -203,6 +203,11 @@ pub trait File: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
+    /// Whether it is a device, whose length nobody changes.
+    fn is_device(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Cuts or extends with zeros.
     fn set_len(&self, len: u64) -> Result<()>;
 

@@ -628,6 +628,12 @@ impl File for RealFile {
         Ok(facts.len())
     }
 
+    fn is_device(&self) -> Result<bool> {
+        let facts = self.file.metadata();
+        let facts = facts.map_err(|e| Error::from_io(Op::Stat, &self.path, e))?;
+        Ok(facts.file_type().is_block_device())
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.file
             .set_len(len)

@@ -27,7 +27,7 @@ pub struct BufferConfig {
     /// Its file, or a block device; none: `buffers/NAME` in the spool.
     #[serde(default)]
     pub path: Option<PathBuf>,
-    /// Its size, octets, everything included. `newsreel store resize` makes one that is there larger.
+    /// Its size, octets, everything included. `newsreel store resize` gives one that is there another.
     pub octets: u64,
     /// Articles begin at multiples of this, octets: a power of two from 64 to 4096. None: 64. Larger blocks make the
     /// bitmap smaller and waste room.

@@ -29,6 +29,10 @@ pub(crate) struct Buffer {
     geometry: Geometry,
     /// Where articles end by now: it may have been made larger.
     data_end: AtomicU64,
+    /// Where cycles end that have not come further: before that, while it becomes smaller.
+    closes_at: AtomicU64,
+    /// It has been larger, and the log may tell of places behind its end.
+    pub(crate) was_larger: bool,
     pub(crate) key: FileKey,
     /// What its home says of where it stood was made up.
     pub(crate) is_rescued: bool,
@@ -71,6 +75,9 @@ pub(crate) struct Parts {
     pub(crate) set: SetId,
     pub(crate) home: Arc<dyn Home>,
     pub(crate) geometry: Geometry,
+    /// Where cycles end, if that is before the end.
+    pub(crate) closes_at: Option<u64>,
+    pub(crate) was_larger: bool,
     pub(crate) key: FileKey,
     pub(crate) is_rescued: bool,
     pub(crate) complaint: Option<String>,
@@ -90,6 +97,8 @@ impl Buffer {
             home: parts.home,
             geometry: parts.geometry,
             data_end: AtomicU64::new(parts.geometry.data_end),
+            closes_at: AtomicU64::new(parts.closes_at.unwrap_or(parts.geometry.data_end)),
+            was_larger: parts.was_larger,
             key: parts.key,
             is_rescued: parts.is_rescued,
             complaint: Mutex::new(parts.complaint),
@@ -119,14 +128,30 @@ impl Buffer {
         }
     }
 
-    /// It has as much room from now on; by the sequencer's thread alone, and never less.
-    pub(crate) fn enlarge(&self, data_end: u64) {
-        self.data_end.fetch_max(data_end, Ordering::Release);
+    /// It has as much room from now on; by the sequencer's thread alone, and less only where nothing is alive behind that.
+    pub(crate) fn resize(&self, data_end: u64) {
+        self.data_end.store(data_end, Ordering::Release);
+        self.close_at(data_end);
+    }
+
+    /// Cycles that have not come further end here from now on; by the sequencer's thread alone.
+    pub(crate) fn close_at(&self, end: u64) {
+        self.closes_at.store(end, Ordering::Release);
+    }
+
+    /// Where cycles end that have not come further.
+    pub(crate) fn closes_at(&self) -> u64 {
+        self.closes_at.load(Ordering::Acquire)
+    }
+
+    /// Room for what comes, octets.
+    pub(crate) fn room(&self) -> u64 {
+        self.closes_at() - self.geometry.data_start
     }
 
     /// The largest article it takes.
     pub(crate) fn article_octets_max(&self) -> u64 {
-        self.home.article_octets_max(self.geometry().capacity())
+        self.home.article_octets_max(self.room())
     }
 
     /// Positions below this are gone.

@@ -4,6 +4,8 @@
 //! earlier file on the same device nor an article that imitates a record are ever taken for one.
 //! The layout is drawn in `docs/formats/cyclic-buffer.md`.
 
+use std::cmp::Ordering;
+
 use newsreel_wire::{IdHash, Position, Sequence, UnixTime};
 
 use super::geometry::{Geometry, PAGE, PAGE_LEN};
@@ -24,6 +26,8 @@ pub(crate) const VERSION: u8 = 1;
 const VERSION_PACKED: u8 = 2;
 /// The version of the header of a file that was made larger: it says where articles begin.
 const VERSION_LARGER: u32 = 2;
+/// The same of one that was made smaller: the bitmap is larger than it should be.
+const VERSION_SMALLER: u32 = 3;
 
 const RECORD_MAGIC: [u8; 2] = *b"NA";
 /// The record is no article: nothing follows up to the end of the data area.
@@ -34,6 +38,8 @@ const FILE_MAGIC: &[u8; 8] = b"NRCYCBUF";
 /// Octets of a file header that hold something, but for where articles begin in one that was made larger; the rest of the page
 /// is zero, its checksum at the end.
 const FILE_HEADER: usize = 128;
+/// Where the size lies that a file is to have, and behind it the last cycle with records beyond that.
+const FILE_NARROWING: usize = FILE_HEADER + 8;
 /// Where the checksum of a file header lies.
 const FILE_CRC: usize = PAGE_LEN - 4;
 
@@ -253,6 +259,16 @@ pub struct Hints {
 }
 
 impl Hints {
+    /// The same in a file that has become smaller.
+    pub(crate) fn normal(self, geometry: &Geometry) -> Self {
+        Self {
+            end: geometry.normal(self.end),
+            reserved: geometry.normal(self.reserved),
+            bitmap_end: geometry.normal(self.bitmap_end),
+            ..self
+        }
+    }
+
     /// Of each the later one.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
@@ -263,6 +279,15 @@ impl Hints {
             arrival: self.arrival.max(other.arrival),
         }
     }
+}
+
+/// A file becomes smaller, or became it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Narrowing {
+    /// The size it is to have, octets; that of the file: it has it.
+    pub octets: u64,
+    /// The last cycle with records beyond that.
+    pub last_cycle: u32,
 }
 
 /// The header at the front of a buffer, twice: what the buffer is, and hints where it stood.
@@ -286,24 +311,43 @@ pub struct FileHeader {
     pub generation: u64,
     /// Where it stood.
     pub hints: Hints,
+    /// Whether it becomes smaller.
+    pub narrowing: Option<Narrowing>,
 }
 
 impl FileHeader {
     /// Where things lie in this buffer; decoding has checked that it makes sense.
     #[must_use]
     pub fn geometry(&self) -> Option<Geometry> {
-        Geometry::of(self.octets, self.block)?.with_start(self.data_start)
+        self.geometry_at(self.octets)
+    }
+
+    /// Where they would lie in one of another size, with the bitmap of this one.
+    pub(crate) fn geometry_at(&self, octets: u64) -> Option<Geometry> {
+        Geometry::of(octets, self.block)?.with_start(self.data_start)
     }
 
     /// The version that says all of it.
     fn version(&self) -> u32 {
         let usual = Geometry::of(self.octets, self.block);
-        let is_usual = usual.is_none_or(|usual| usual.data_start == self.data_start);
-        if is_usual {
-            u32::from(VERSION)
-        } else {
-            VERSION_LARGER
+        let usual = usual.map_or(self.data_start, |usual| usual.data_start);
+        match self.data_start.cmp(&usual) {
+            Ordering::Equal => u32::from(VERSION),
+            Ordering::Less => VERSION_LARGER,
+            Ordering::Greater => VERSION_SMALLER,
         }
+    }
+
+    /// The size that it is to have, if that is less than it has.
+    pub(crate) fn becomes(&self) -> Option<u64> {
+        let narrowing = self.narrowing?;
+        (narrowing.octets < self.octets).then_some(narrowing.octets)
+    }
+
+    /// It was made smaller, so that the log may tell of places behind its end.
+    pub(crate) fn was_larger(&self) -> bool {
+        let octets = self.narrowing.map(|narrowing| narrowing.octets);
+        octets == Some(self.octets)
     }
 
     /// The stored form: one page.
@@ -334,8 +378,13 @@ impl FileHeader {
             out.extend_from_slice(&number.to_le_bytes());
         }
         assert_eq!(out.len(), FILE_HEADER, "the header's layout is fixed");
-        if self.version() == VERSION_LARGER {
+        if self.version() != u32::from(VERSION) {
             out.extend_from_slice(&self.data_start.to_le_bytes());
+        }
+        if let Some(narrowing) = self.narrowing {
+            out.resize(FILE_NARROWING, 0);
+            out.extend_from_slice(&narrowing.octets.to_le_bytes());
+            out.extend_from_slice(&narrowing.last_cycle.to_le_bytes());
         }
         out.resize(FILE_CRC, 0);
         let crc = crc32c::crc32c(&out);
@@ -367,7 +416,7 @@ impl FileHeader {
         }
         let (octets, block) = (u64_at(page, 64), u64_at(page, 72));
         let data_start = match u32_at(page, 8) {
-            VERSION_LARGER => u64_at(page, FILE_HEADER),
+            VERSION_LARGER | VERSION_SMALLER => u64_at(page, FILE_HEADER),
             version if version == u32::from(VERSION) => {
                 Geometry::of(octets, block).map_or(0, |geometry| geometry.data_start)
             }
@@ -391,7 +440,18 @@ impl FileHeader {
                 sequence: Sequence(u64_at(page, 112)),
                 arrival: UnixTime(u64_at(page, 120)),
             },
+            narrowing: match u64_at(page, FILE_NARROWING) {
+                0 => None,
+                octets => Some(Narrowing {
+                    octets,
+                    last_cycle: u32_at(page, FILE_NARROWING + 8),
+                }),
+            },
         };
+        let becomes = header.becomes().map(|octets| header.geometry_at(octets));
+        if becomes.is_some_and(|there| there.is_none()) {
+            return Err("sizes in the file header");
+        }
         let Some(geometry) = header.geometry() else {
             return Err("sizes in the file header");
         };
@@ -503,6 +563,7 @@ mod tests {
                 sequence: Sequence(12),
                 arrival: UnixTime(13),
             },
+            narrowing: None,
         }
     }
 
@@ -551,7 +612,7 @@ mod tests {
         let page = larger.encode();
         assert_eq!((file_header().encode()[8], page[8]), (1, 2));
         assert_eq!(FileHeader::decode(&page), Ok(larger.clone()));
-        for data_start in [0, 8192, 12_289, 20_480, u64::MAX] {
+        for data_start in [0, 8192, 12_289, 4 << 20, u64::MAX] {
             let header = FileHeader {
                 data_start,
                 ..larger.clone()
@@ -562,9 +623,59 @@ mod tests {
     }
 
     #[test]
+    fn a_header_says_that_its_file_becomes_smaller() {
+        let narrowing = Narrowing {
+            octets: 512 << 10,
+            last_cycle: 2,
+        };
+        let becoming = FileHeader {
+            narrowing: Some(narrowing),
+            ..file_header()
+        };
+        let page = becoming.encode();
+        // An older program goes on with the size that it has.
+        assert_eq!(page[8], 1);
+        assert_eq!(page[128..136], [0; 8]);
+        assert_eq!(page[136..148], [0, 0, 8, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
+        assert!(page[148..FILE_CRC].iter().all(|octet| *octet == 0));
+        assert_eq!(FileHeader::decode(&page), Ok(becoming.clone()));
+        assert_eq!(becoming.becomes(), Some(512 << 10));
+        assert!(!becoming.was_larger());
+
+        // Once it is that the bitmap is larger than it should be, which no older program knows.
+        let smaller = FileHeader {
+            octets: 512 << 10,
+            ..becoming
+        };
+        let page = smaller.encode();
+        assert_eq!(
+            (page[8], &page[128..136]),
+            (3, &[0, 48, 0, 0, 0, 0, 0, 0][..])
+        );
+        assert_eq!(FileHeader::decode(&page), Ok(smaller.clone()));
+        assert_eq!(smaller.becomes(), None);
+        assert!(smaller.was_larger());
+        let geometry = smaller.geometry().unwrap();
+        assert_eq!(
+            (geometry.data_start, geometry.data_end),
+            (12_288, 512 << 10)
+        );
+
+        let none = FileHeader {
+            narrowing: Some(Narrowing {
+                octets: 12_288,
+                ..narrowing
+            }),
+            ..file_header()
+        };
+        let error = FileHeader::decode(&none.encode()).unwrap_err();
+        assert!(error.contains("sizes"), "{error}");
+    }
+
+    #[test]
     fn a_newer_version_is_told_apart_from_damage() {
         let mut page = file_header().encode();
-        page[8] = 3;
+        page[8] = 4;
         let crc = crc32c::crc32c(&page[..FILE_CRC]);
         page[FILE_CRC..].copy_from_slice(&crc.to_le_bytes());
         let error = FileHeader::decode(&page).unwrap_err();

@@ -66,11 +66,11 @@ impl Geometry {
         })
     }
 
-    /// The same with articles that begin here, behind a bitmap that is smaller than it should be.
+    /// The same with articles that begin here, behind a bitmap that is smaller than it should be, or larger.
     #[must_use]
     pub fn with_start(self, data_start: u64) -> Option<Self> {
         let is_sound = data_start.is_multiple_of(PAGE)
-            && (BITMAP_START + PAGE..=self.data_start).contains(&data_start);
+            && (BITMAP_START + PAGE..self.data_end).contains(&data_start);
         is_sound.then_some(Self { data_start, ..self })
     }
 
@@ -130,6 +130,17 @@ impl Geometry {
             1 => (self.data_end - from.offset()) + (to.offset() - self.data_start),
             _ => u64::MAX,
         }
+    }
+
+    /// The same position where it is none of this size: a cycle of a file that was larger went further on.  Nothing is alive
+    /// there, so that the end of the area, which is the start of the next cycle, comes to the same.
+    pub(crate) fn normal(&self, position: Position) -> Position {
+        if position.offset() < self.data_end {
+            return position;
+        }
+        let next = position.cycle().checked_add(1);
+        next.and_then(|cycle| self.start_of(cycle))
+            .unwrap_or(position)
     }
 
     /// The next page's start, or this one's.

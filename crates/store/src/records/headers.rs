@@ -120,9 +120,13 @@ pub(crate) struct Written {
 impl Written {
     /// Writes the older copy with later hints.
     pub(crate) fn write(&mut self, file: &dyn File, hints: Hints) -> newsreel_host::Result<()> {
+        let merged = self.header.hints.merge(hints);
         let next = FileHeader {
             generation: self.header.generation + 1,
-            hints: self.header.hints.merge(hints),
+            hints: self
+                .header
+                .geometry()
+                .map_or(merged, |geometry| merged.normal(&geometry)),
             ..self.header.clone()
         };
         let at = SECOND_HEADER - self.newest_at;

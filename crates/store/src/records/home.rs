@@ -58,6 +58,11 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// Octets of all its files.
     fn octets(&self) -> u64;
 
+    /// The smaller size that it is on its way to.
+    fn becomes(&self) -> Option<u64> {
+        None
+    }
+
     /// The largest article it takes where a cycle has so much room.
     fn article_octets_max(&self, capacity: u64) -> u64;
 

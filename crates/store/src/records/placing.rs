@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::batch::Batch;
 use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{PAGE, Slot, in_memory};
+use super::geometry::{Geometry, PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
 use super::packing::Packer;
 use crate::error::PlaceError;
@@ -88,7 +88,7 @@ pub(crate) fn article_octets_max(capacity: u64) -> u64 {
 
 /// Octets that are reserved at once.
 fn region(buffer: &Buffer) -> u64 {
-    let capacity = buffer.geometry().capacity();
+    let capacity = buffer.room();
     let usual_min = REGION_USUAL_MIN.min(capacity / 16);
     let region = (capacity / 64).max(usual_min).min(REGION_MAX);
     region.max(PAGE).next_multiple_of(PAGE)
@@ -98,7 +98,7 @@ fn region(buffer: &Buffer) -> u64 {
 /// in front of it.
 pub(crate) fn round_octets(buffer: &Buffer) -> u64 {
     let ahead = 2 * region(buffer) + 2 * PAGE;
-    buffer.geometry().capacity().saturating_sub(ahead)
+    buffer.room().saturating_sub(ahead)
 }
 
 /// A header with the checksums of its article.
@@ -154,6 +154,33 @@ impl Filling {
         self.next.cycle()
     }
 
+    /// Where the next record goes.
+    pub(crate) const fn next(&self) -> Position {
+        self.next
+    }
+
+    /// Where the cycle of a position ends: earlier where it is to become smaller, and it has not come further.
+    fn closes_at(&self, next: Position) -> u64 {
+        let end = self.buffer.closes_at();
+        if next.offset() <= end {
+            end
+        } else {
+            self.buffer.geometry().data_end
+        }
+    }
+
+    /// Whether this record begins another cycle, though the data area may have room for it.
+    fn closes(&self, next: Position, octets: u64) -> bool {
+        self.close_cycle || octets > self.closes_at(next) - next.offset()
+    }
+
+    /// Nothing is alive behind a smaller end, or will be: it stands before it and may be written only before it, and what lay there up to the
+    /// end of this cycle is gone.
+    pub(crate) fn is_clear_behind(&self, data_end: u64, last_cycle: u32) -> bool {
+        let is_gone = last_cycle == 0 || self.buffer.floor().cycle() > last_cycle;
+        is_gone && self.next.offset() < data_end && self.reserved.offset() < data_end
+    }
+
     /// Octets of one reservation.
     fn region(&self) -> u64 {
         region(&self.buffer)
@@ -169,7 +196,7 @@ impl Filling {
         let geometry = &self.buffer.geometry();
         let octets = geometry.record_octets(article_len);
         geometry
-            .slot(self.next, octets, self.close_cycle)
+            .slot(self.next, octets, self.closes(self.next, octets))
             .is_none_or(|slot| slot.at.cycle() > self.turn_cycle)
     }
 
@@ -265,7 +292,7 @@ impl Filling {
     fn find_slot(&mut self, article_len: u64) -> Result<Slot, PlaceError> {
         let geometry = self.buffer.geometry();
         let octets = geometry.record_octets(article_len);
-        let slot = geometry.slot(self.next, octets, self.close_cycle);
+        let slot = geometry.slot(self.next, octets, self.closes(self.next, octets));
         // Cycle numbers last for 67 million rounds; then the buffer is used up.
         let slot = slot.ok_or(PlaceError::Suspended)?;
         if self.buffer.home.is_endless() {
@@ -287,7 +314,7 @@ impl Filling {
         // The open batch is sealed before it is tried again, so that it may begin up to a page later.
         let later = geometry
             .page_up(self.next)
-            .and_then(|next| geometry.slot(next, octets, self.close_cycle));
+            .and_then(|next| geometry.slot(next, octets, self.closes(next, octets)));
         self.needed = later.map_or(slot.page_end, |later| later.page_end);
         Err(PlaceError::NeedsReservation)
     }
@@ -421,7 +448,14 @@ impl Filling {
             return None;
         }
         let two_regions = geometry.advance(self.next, 2 * region)?;
-        let up_to = geometry.page_up(two_regions)?.max(self.needed);
+        // Nothing is written behind where the cycle ends.
+        let end = self.closes_at(self.next);
+        let up_to = Geometry {
+            data_end: end,
+            ..geometry
+        }
+        .normal(geometry.page_up(two_regions)?);
+        let up_to = up_to.max(self.needed);
         (up_to > self.reserved).then_some(Reservation {
             buffer: self.buffer.id,
             up_to,
@@ -459,6 +493,8 @@ impl Filling {
 
     /// A reservation is durable.  Returns how many octets further it reaches.
     pub(crate) fn reserved(&mut self, up_to: Position) -> u64 {
+        // It was asked for before the buffer became smaller.
+        let up_to = self.buffer.geometry().normal(up_to);
         let further = self.buffer.geometry().distance(self.reserved, up_to);
         self.owed = self.owed.saturating_sub(u128::from(further) << OWED_SHIFT);
         // Readers must see the floor before the first octet of the region is touched.

@@ -220,6 +220,7 @@ impl BufferReader for Buffer {
             set: self.set.0,
             path: self.home.path().display().to_string(),
             octets: self.home.octets(),
+            becomes: self.home.becomes(),
             capacity_octets: Some(self.capacity_octets()),
             free_octets: None,
             block_octets: self.geometry().block,

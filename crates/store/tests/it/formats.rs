@@ -291,7 +291,7 @@ fn version_2_is_still_written_as_it_was() {
     let (there, mut config) = (Arc::new(disk.clone()) as Arc<dyn Disk>, config());
     config.buffers[0].octets = LARGER;
     let place = (Path::new("/spool"), [9; 16]);
-    Store::enlarge(&there, place, &config, "SD1", &mut |_, _, _| {}).unwrap();
+    Store::resize(&there, place, &config, "SD1", &mut |_, _, _| {}).unwrap();
     let file = disk.open(Path::new(FILE), OpenMode::Read).unwrap();
     let mut now = vec![0; LARGER as usize];
     file.read_exact_at(&mut now, 0).unwrap();

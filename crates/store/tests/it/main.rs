@@ -14,6 +14,7 @@ mod enlarging;
 mod faults;
 mod formats;
 mod mutations;
+mod narrowing;
 mod overtaken;
 mod packing;
 mod race;

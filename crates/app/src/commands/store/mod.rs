@@ -168,8 +168,9 @@ pub(crate) enum Verb {
     },
     /// Make cyclic buffers as large as the configuration says, with the articles that are in them
     #[command(
-        after_help = "Nothing in them moves, and none becomes smaller: for that, add a smaller one and retire the other. A server that is \
-                      running takes articles meanwhile. Killed anywhere, it is begun again.\n\n\
+        after_help = "Nothing in them moves. One that is to be smaller is that when it has come around: nothing more is written behind the new \
+                      end, what lies there goes when its turn comes, and then the file is cut; `store list` says so until then. A server \
+                      that is running takes articles meanwhile. Killed anywhere, it is begun again, or goes on.\n\n\
                       Examples:\n  newsreel store resize --config newsreel.toml --dry-run\n  \
                       newsreel store resize TEXT2 --config newsreel.toml"
     )]

@@ -389,6 +389,10 @@ impl File for FaultyFile {
         self.inner.len()
     }
 
+    fn is_device(&self) -> Result<bool> {
+        self.inner.is_device()
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.strike(Op::SetLen, 0, len)?;
         self.inner.set_len(len)

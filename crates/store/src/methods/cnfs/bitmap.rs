@@ -149,6 +149,15 @@ impl Change {
     }
 }
 
+/// Clears the bits behind the end of the data area: a file that has become smaller has the bitmap of the larger one.
+pub(super) fn clear_behind(file: &dyn File, geometry: &Geometry) -> newsreel_host::Result<()> {
+    let (low, high) = (geometry.data_end / geometry.block, geometry.bitmap_blocks());
+    match low < high {
+        true => write_bits(file, &[], low, high),
+        false => Ok(()),
+    }
+}
+
 /// Rewrites the bits of the blocks in `low..high`; those in `blocks`, which ascend, are set.
 fn write_bits(file: &dyn File, blocks: &[u64], low: u64, high: u64) -> newsreel_host::Result<()> {
     let step = PAGES_PER_WRITE * BLOCKS_PER_PAGE;

@@ -4,6 +4,7 @@
 //! the bitmap first, then the headers that say how far it is right.
 
 use super::file::Cyclic;
+use super::narrow;
 use crate::error::Result;
 use crate::method::CheckpointWrite;
 use crate::records::format::Hints;
@@ -14,6 +15,8 @@ pub(super) struct BufferCheckpoint {
     pub(super) cyclic: Cyclic,
     /// Where it stood when the checkpoint was begun.
     pub(super) hints: Hints,
+    /// It has become smaller: its file is cut.
+    pub(super) is_cut: bool,
 }
 
 impl CheckpointWrite for BufferCheckpoint {
@@ -28,6 +31,13 @@ impl CheckpointWrite for BufferCheckpoint {
         if written.is_err() {
             file.starts.lock().give_back(change);
         }
-        Ok(written?)
+        written?;
+        if self.is_cut
+            && let Err(error) = narrow::cut(file)
+        {
+            // It is tried again with the next one, which is not to wait for that.
+            tracing::error!(%error, buffer = buffer.name, "the file of a buffer that has become smaller cannot be cut");
+        }
+        Ok(())
     }
 }

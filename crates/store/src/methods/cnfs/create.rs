@@ -133,6 +133,7 @@ pub(super) fn new_header(owner: &Owner<'_>, id: BufferId) -> Result<FileHeader> 
             sequence: Sequence::ZERO,
             arrival: UnixTime(0),
         },
+        narrowing: None,
     })
 }
 

@@ -10,37 +10,44 @@ use newsreel_wire::{BufferId, IdHash, Position};
 
 use super::create::{CreateProgress, FILL_STEP, parent};
 use super::file::{Cyclic, Owner};
+use super::narrow;
 use crate::error::Result;
 use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, Mark, RecordHeader};
 use crate::records::geometry::{Geometry, PAGE_LEN};
 use crate::records::headers::{Headers, Written, read_headers};
 
-/// A buffer that has room behind its end, on its way to become larger.
+/// A buffer on its way to another size; one that becomes larger has room behind its end.
 #[derive(Debug)]
-pub struct Enlargement {
+pub struct Resizing {
     pub(crate) buffer: BufferId,
-    /// Its size then.
+    /// The size it is to have; the one it has: it is to become smaller no more.
     pub(crate) octets: u64,
 }
 
-/// Makes room behind the end of a buffer that is open; `None`: it has that size.
+/// Makes room behind the end of a buffer that is open, if it is to become larger; `None`: it has that size.
 pub(super) fn make_room(
     disk: &dyn Disk,
     owner: &Owner<'_>,
     buffer: &Buffer,
     progress: CreateProgress<'_>,
-) -> Result<Option<Enlargement>> {
+) -> Result<Option<Resizing>> {
     // One that failed while it became larger says a size that its file may not have.
     if let Some(error) = buffer.suspended_error() {
         return Err(error);
     }
     let (there, octets) = (buffer.home.octets(), owner.config.octets);
-    if octets == there {
+    let resizing = Resizing {
+        buffer: buffer.id,
+        octets,
+    };
+    let becomes = buffer.home.becomes();
+    if octets == becomes.unwrap_or(there) {
         return Ok(None);
     }
-    if octets < there {
-        return Err(smaller(owner, there));
+    if octets <= there {
+        narrow::check(owner, &buffer.geometry(), octets)?;
+        return Ok(Some(resizing));
     }
     if Geometry::of(octets, buffer.geometry().block).is_none() {
         return Err(owner.wrong(format!("{octets} octets are no buffer")));
@@ -49,38 +56,22 @@ pub(super) fn make_room(
     extend(disk, file.as_ref(), owner, &buffer.geometry(), progress)?;
     // So that the sequencer waits for little.
     file.sync_all()?;
-    Ok(Some(Enlargement {
-        buffer: buffer.id,
-        octets,
-    }))
+    Ok(Some(resizing))
 }
 
 /// Makes an open buffer larger that stands in this cycle, and has the room.
-pub(super) fn enlarge_open(cyclic: &Cyclic, cycle: u32, octets: u64) -> Result<()> {
+pub(super) fn enlarge_open(cyclic: &Cyclic, cycle: u32, octets: u64) -> newsreel_host::Result<()> {
     let (buffer, before) = (&cyclic.buffer, cyclic.buffer.geometry());
-    let data_end = cyclic.file.enlarge(octets, |file, header, after| {
+    let data_end = cyclic.file.resize(octets, None, |file, header, after| {
         end_last_cycle(file, header, cycle, (&before, after))
     })?;
-    buffer.enlarge(data_end.unwrap_or(before.data_end));
+    buffer.resize(data_end.unwrap_or(before.data_end));
     Ok(())
 }
 
-fn smaller(owner: &Owner<'_>, there: u64) -> crate::error::Error {
-    let name = &owner.config.name;
-    owner.wrong(format!(
-        "it has {there} octets, and none becomes smaller: add a smaller one of another name to its set, and let this one drain: \
-         `newsreel store retire {name}`"
-    ))
-}
-
-/// Makes a buffer as large as the configuration says.
-pub(super) fn enlarge(
-    disk: &dyn Disk,
-    owner: &Owner<'_>,
-    progress: CreateProgress<'_>,
-) -> Result<()> {
-    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
-    let (header, newest_at) = match read_headers(file.as_ref())? {
+/// The header of a file that is this buffer, both copies sound, and where the newer one lies.
+pub(super) fn sound_header(file: &dyn File, owner: &Owner<'_>) -> Result<(FileHeader, u64)> {
+    let (header, newest_at) = match read_headers(file)? {
         Headers::Sound(header, at, None) => (*header, at),
         // It may be the one that knows of more.
         Headers::Sound(_, _, Some(why)) => {
@@ -90,20 +81,32 @@ pub(super) fn enlarge(
         Headers::Damaged(why) | Headers::Lost(why) => return Err(owner.wrong(why)),
     };
     owner.check(&header)?;
+    Ok((header, newest_at))
+}
+
+/// Makes a buffer as large as the configuration says, or has it become smaller.
+pub(super) fn resize(
+    disk: &dyn Disk,
+    owner: &Owner<'_>,
+    progress: CreateProgress<'_>,
+) -> Result<()> {
+    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
+    let (header, newest_at) = sound_header(file.as_ref(), owner)?;
     let (there, wanted) = (header.octets, owner.config.octets);
-    if wanted == there {
+    if wanted == header.becomes().unwrap_or(there) {
         return Ok(());
+    }
+    if wanted <= there {
+        return narrow::note(disk, owner);
     }
     let larger = FileHeader {
         octets: wanted,
+        narrowing: None,
         ..header.clone()
     };
     let (Some(before), Some(after)) = (header.geometry(), larger.geometry()) else {
         return Err(owner.wrong(format!("{wanted} octets are no buffer")));
     };
-    if wanted < there {
-        return Err(smaller(owner, there));
-    }
     extend(disk, file.as_ref(), owner, &before, progress)?;
     let cycle = header.hints.end.cycle();
     end_last_cycle(file.as_ref(), &header, cycle, (&before, &after))?;

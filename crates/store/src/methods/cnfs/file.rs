@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId, UnixTime};
@@ -16,7 +17,7 @@ use crate::error::{Error, PlaceError, Result};
 use crate::method::WrongBits;
 use crate::records::Home;
 use crate::records::buffer::{Buffer, Parts};
-use crate::records::format::{FileHeader, FileKey, Hints};
+use crate::records::format::{FileHeader, FileKey, Hints, Narrowing};
 use crate::records::geometry::Geometry;
 use crate::records::headers::{Headers, Written, read_headers};
 use crate::records::home::{FileRef, Kind};
@@ -82,6 +83,10 @@ pub(crate) struct CyclicFile {
     pub(super) starts: Mutex<Starts>,
     /// Held by who changes the bitmap.
     pub(super) bits: Mutex<()>,
+    /// The file is longer than it has to be: it became smaller.
+    pub(super) is_cut_due: AtomicBool,
+    /// It was to become smaller and is not any more, which its header does not say yet.
+    is_given_up: AtomicBool,
 }
 
 /// What is wrong with the copies of a header.
@@ -105,7 +110,7 @@ impl Cyclic {
         disk: &dyn Disk,
         owner: &Owner<'_>,
         read_only: bool,
-        (header, newest_at): (FileHeader, u64),
+        (mut header, newest_at): (FileHeader, u64),
         (complaint, is_rescued): (Option<String>, bool),
     ) -> Result<Self> {
         owner.check(&header)?;
@@ -124,6 +129,15 @@ impl Cyclic {
             )));
         }
         check_sizes(owner, &header)?;
+        // Whoever gives the configuration its size back wants it to stay as large as it is.
+        let is_given_up = owner.config.octets == header.octets && header.becomes().is_some();
+        if is_given_up {
+            header.narrowing = None;
+        }
+        let smaller = header
+            .becomes()
+            .and_then(|octets| header.geometry_at(octets));
+        let was_larger = header.was_larger();
         let Some(geometry) = header.geometry() else {
             return Err(owner.wrong("sizes in the file header"));
         };
@@ -139,6 +153,8 @@ impl Cyclic {
                 false => Starts::from(header.hints.bitmap_end),
             }),
             bits: Mutex::new(()),
+            is_cut_due: AtomicBool::new(was_larger && len > header.octets),
+            is_given_up: AtomicBool::new(is_given_up),
             opened: header.clone(),
             header: Mutex::new(Written {
                 header: header.clone(),
@@ -151,6 +167,8 @@ impl Cyclic {
             set: owner.set,
             home: Arc::clone(&home) as Arc<dyn Home>,
             geometry,
+            closes_at: smaller.map(|smaller| smaller.data_end),
+            was_larger,
             key: home.key,
             is_rescued,
             complaint,
@@ -186,26 +204,47 @@ impl CyclicFile {
         Ok(())
     }
 
-    /// Has both copies of the header tell of a larger size, behind what is to be written before; where articles end then.
-    pub(super) fn enlarge(
+    /// Has both copies of the header tell of this size, behind what is to be written before; where articles end then.
+    pub(super) fn resize(
         &self,
         octets: u64,
+        narrowing: Option<Narrowing>,
         write_before: impl FnOnce(&dyn File, &FileHeader, &Geometry) -> newsreel_host::Result<()>,
     ) -> newsreel_host::Result<Option<u64>> {
         let mut written = self.header.lock();
-        let larger = FileHeader {
+        let resized = FileHeader {
             octets,
+            narrowing,
             ..written.header.clone()
         };
-        let Some(after) = larger.geometry() else {
+        let Some(after) = resized.geometry() else {
             return Ok(None);
         };
-        write_before(self.side(), &larger, &after)?;
+        write_before(self.side(), &resized, &after)?;
         self.side.sync_all()?;
-        written.header = larger;
+        written.header = resized;
         let hints = written.header.hints;
         self.write_both(&mut written, hints)?;
         Ok(Some(after.data_end))
+    }
+
+    /// Whether the file is as long, and nobody is about to cut it.
+    pub(super) fn has_room(&self, octets: u64) -> bool {
+        let len = self.side.len();
+        !self.is_cut_due.load(Ordering::Relaxed) && len.is_ok_and(|len| len >= octets)
+    }
+
+    /// Has the header say that it stays as large as it is, if a start found that: before anything comes behind what was to be its end.
+    pub(super) fn note_given_up(&self) -> newsreel_host::Result<()> {
+        match self.is_given_up.swap(false, Ordering::Relaxed) {
+            true => self.write_both_headers(Hints::default()),
+            false => Ok(()),
+        }
+    }
+
+    /// Its header as it was written last.
+    pub(super) fn header(&self) -> FileHeader {
+        self.header.lock().header.clone()
     }
 
     /// What is wrong with the two copies as the file has them, and where the sound one is, if one is.
@@ -240,6 +279,10 @@ impl Home for CyclicFile {
 
     fn octets(&self) -> u64 {
         self.header.lock().header.octets
+    }
+
+    fn becomes(&self) -> Option<u64> {
+        self.header.lock().header.becomes()
     }
 
     fn article_octets_max(&self, capacity: u64) -> u64 {
@@ -402,6 +445,10 @@ impl Home for CyclicFile {
 fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
     let (octets, block) = (header.octets, header.block);
     let (octets_said, block_said) = (owner.config.octets, owner.config.block());
+    let octets = match header.becomes() {
+        Some(smaller) if smaller == octets_said => smaller,
+        _ => octets,
+    };
     let differs = |what: &str, key: &str, there: u64, said: u64| {
         (there != said).then(|| {
             format!("it has {there} {what}, the configuration says {said}; set `{key}` to {there}")
@@ -418,10 +465,15 @@ fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
         return Ok(());
     }
     let mut why = wrong.join("; ");
-    if octets < octets_said {
+    if octets != octets_said {
         let name = &owner.config.name;
+        let so = if octets < octets_said {
+            "larger"
+        } else {
+            "smaller"
+        };
         why.push_str(&format!(
-            ", or make it larger: `newsreel store resize {name}`"
+            ", or make it {so}: `newsreel store resize {name}`"
         ));
     }
     Err(Error::Sizes {

@@ -8,7 +8,7 @@ use newsreel_wire::{BufferId, SetId};
 
 use super::NAME;
 use super::create::{CreateProgress, create_file, create_in_place};
-use super::enlarge::Enlargement;
+use super::enlarge::Resizing;
 use super::file::{Cyclic, Owner};
 use super::rescue;
 use super::set::Cnfs;
@@ -90,15 +90,15 @@ fn owned<T>(
     with(&owner)
 }
 
-/// Makes a set's buffer of this name as large as the configuration says.
-pub(crate) fn enlarge(
+/// Makes a set's buffer of this name as large as the configuration says, or has it become smaller.
+pub(crate) fn resize(
     disk: &dyn Disk,
     place: (&Path, [u8; 16]),
     config: &BufferConfig,
     progress: CreateProgress<'_>,
 ) -> Result<()> {
     owned(place, config, |owner| {
-        super::enlarge::enlarge(disk, owner, progress)
+        super::enlarge::resize(disk, owner, progress)
     })
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn make_room(
     place: (&Path, [u8; 16]),
     (config, buffer): (&BufferConfig, &Buffer),
     progress: CreateProgress<'_>,
-) -> Result<Option<Enlargement>> {
+) -> Result<Option<Resizing>> {
     owned(place, config, |owner| {
         super::enlarge::make_room(disk, owner, buffer, progress)
     })
@@ -126,11 +126,14 @@ pub(crate) fn planned(
         let config = configured(&store.buffers, set, name)?;
         let path = path_of(spool_dir, config);
         let (mut is_there, mut octets_there) = (false, None);
+        let (mut becomes, mut beyond_octets) = (None, 0);
         if disk.exists(&path)? {
             let headers = read_headers(disk.open(&path, OpenMode::Read)?.as_ref())?;
             is_there = !matches!(headers, Headers::Blank);
             if let Headers::Sound(header, ..) = headers {
                 octets_there = Some(header.octets);
+                becomes = header.becomes();
+                beyond_octets = beyond(&header, config.octets);
             }
         }
         let mut lies_in = path.as_path();
@@ -144,6 +147,8 @@ pub(crate) fn planned(
             is_sparse: config.sparse,
             is_there,
             octets_there,
+            becomes,
+            beyond_octets,
             was_made: register.has(name),
             was_dropped: register.standing(name) == Some(Standing::Dropped),
             free_octets: disk.free_bytes(lies_in)?,
@@ -151,6 +156,20 @@ pub(crate) fn planned(
         })
     };
     set.buffers.iter().map(plan).collect()
+}
+
+/// Octets that articles may have behind the end that a buffer of this size would have.
+fn beyond(header: &FileHeader, octets: u64) -> u64 {
+    let (before, after) = (header.geometry(), header.geometry_at(octets));
+    let Some((before, after)) = before.zip(after) else {
+        return 0;
+    };
+    let end = match header.hints.end.cycle() {
+        // Nothing came further.
+        0 | 1 => header.hints.end.offset(),
+        _ => before.data_end,
+    };
+    end.saturating_sub(after.data_end)
 }
 
 /// A set's buffer as the configuration has it.

@@ -4,16 +4,18 @@
 //! synced; or when one has come to its end (`sequential`).  One that is retired gets no turn, and its articles go at the
 //! pace at which the others are overwritten: once those have come around nothing is left in it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
 
 use super::checkpoint::BufferCheckpoint;
-use super::enlarge::{Enlargement, enlarge_open};
+use super::enlarge::{Resizing, enlarge_open};
 use super::file::Cyclic;
+use super::narrow;
 use crate::addition::NewBuffer;
 use crate::config::{SetConfig, SetOrder};
-use crate::error::{PlaceError, Result};
+use crate::error::{Error, PlaceError, Result};
 use crate::method::{
     BatchWrite, BufferReader as _, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
     StorageMethod,
@@ -198,14 +200,27 @@ impl StorageMethod for Cnfs {
         self.current = at.unwrap_or_default();
     }
 
-    fn enlarge(&mut self, enlargement: &Enlargement) -> Option<Result<()>> {
-        let Enlargement { buffer, octets } = enlargement;
-        let cycle = self.find(*buffer)?.cycle();
+    fn resize(&mut self, resizing: &Resizing) -> Option<Result<()>> {
+        let Resizing { buffer, octets } = resizing;
+        let next = self.find(*buffer)?.next();
         let mut cyclics = self.cyclics.iter();
         let cyclic = cyclics.find(|cyclic| cyclic.buffer.id == *buffer)?;
-        let enlarged = enlarge_open(cyclic, cycle, *octets);
+        let is_larger = *octets > cyclic.file.octets();
+        if is_larger && !cyclic.file.has_room(*octets) {
+            return Some(Err(Error::Buffer {
+                name: cyclic.buffer.name.clone(),
+                path: cyclic.file.path().to_path_buf(),
+                why: "it has become smaller just now: say it again in a minute".to_owned(),
+            }));
+        }
+        let resized = match octets.cmp(&cyclic.file.octets()) {
+            Ordering::Less => narrow::begin(cyclic, next, *octets),
+            Ordering::Equal => narrow::give_up(cyclic),
+            Ordering::Greater => enlarge_open(cyclic, next.cycle(), *octets),
+        };
         // Which size its file has is not known then: nothing more is placed in it.
-        Some(enlarged.inspect_err(|error| cyclic.buffer.suspend(&error.to_string())))
+        let resized = resized.inspect_err(|error| cyclic.buffer.suspend(&error.to_string()));
+        Some(resized.map_err(Into::into))
     }
 
     fn suspend(&mut self, buffer: BufferId, why: &str) {
@@ -300,6 +315,7 @@ impl StorageMethod for Cnfs {
                 true => cyclic.file.write_both_headers(filling.hints_to_come()),
                 false => buffer.home.sync(cycle..=cycle),
             };
+            let synced = synced.and_then(|()| cyclic.file.note_given_up());
             if let Err(error) = synced {
                 tracing::error!(%error, buffer = buffer.name, "the buffer is suspended");
                 buffer.suspend(&error.to_string());
@@ -316,12 +332,24 @@ impl StorageMethod for Cnfs {
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
         for (filling, cyclic) in self.fillings.iter().zip(&self.cyclics) {
+            if !filling.buffer.is_usable() {
+                continue;
+            }
+            let is_cut = match narrow::settle(cyclic, filling) {
+                Ok(is_cut) => is_cut,
+                Err(error) => {
+                    // Which size its header says is not known.
+                    cyclic.buffer.suspend(&error.to_string());
+                    continue;
+                }
+            };
             let (hints, written) = (filling.hints(), cyclic.file.written());
             let is_news = hints.merge(written) != written;
-            if filling.buffer.is_usable() && is_news {
+            if is_news || is_cut {
                 out.push(Box::new(BufferCheckpoint {
                     cyclic: cyclic.clone(),
                     hints,
+                    is_cut,
                 }));
             }
         }

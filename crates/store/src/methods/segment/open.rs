@@ -70,6 +70,8 @@ pub(crate) fn open_as(
         set,
         home: Arc::clone(&files) as Arc<dyn Home>,
         geometry,
+        closes_at: None,
+        was_larger: false,
         key,
         is_rescued,
         complaint,
@@ -316,6 +318,7 @@ fn header_for(
         data_start: geometry.data_start,
         generation: 0,
         hints: Hints::default(),
+        narrowing: None,
     };
     Ok(first_header(header, geometry))
 }

@@ -35,6 +35,10 @@ impl Filling {
         let (end, reserved) = marks.map_or((start, start), |marks| {
             (marks.end.max(start), marks.reserved.max(start))
         });
+        let (end, reserved) = match self.buffer.was_larger {
+            true => (geometry.normal(end), geometry.normal(reserved)),
+            false => (end, reserved),
+        };
         let next = if self.buffer.home.is_endless() {
             // What was dropped is below the mark by a cycle: the end may be there, or further on.
             let page = geometry.page_up(end);

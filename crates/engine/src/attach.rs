@@ -5,8 +5,8 @@
 //! filed like one that has just come: stored by our rules, in our log, with our Xref.  It keeps its arrival, and its number in
 //! each group unless that group has given it or a later one already; then it gets the next: no number is given twice.  The
 //! files are only read.  What is known is passed over, so that the same again, or the rest after a stop, does no harm.
-//! So is what the files say was withdrawn there, as far as they do: a cyclic buffer has a bitmap of what is wanted, as of its last
-//! checkpoint; an erased record, or a card that was overwritten, has no article any more.
+//! So is what the files say was withdrawn there, as far as they do: a cyclic buffer has a bitmap of what is wanted, a segment has it noted
+//! behind its end, both as of the last checkpoint; an erased record, or a card that was overwritten, has no article any more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -224,7 +224,7 @@ impl Walk {
     }
 }
 
-/// Whether a bitmap tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
+/// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
 fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
     let start = token.position();
     let end = start.offset().saturating_add(POSITION_UNIT);

@@ -314,7 +314,7 @@ fn a_directory_of_articles_as_files_tells_what_lies_in_it() {
     assert!(error.contains("it is of a catalogue"), "{error}");
 }
 
-/// Segments have no bitmap and that of a buffer is written at checkpoints: what was cancelled was listed and exported as all else.
+/// What a file says of that is written at checkpoints: what was cancelled was listed and exported as all else.
 #[test]
 fn the_spool_in_which_a_file_lies_says_what_was_withdrawn() {
     let spool = Spool::with(CONFIG);
@@ -354,10 +354,10 @@ fn the_spool_in_which_a_file_lies_says_what_was_withdrawn() {
     all();
     server.stop();
     all();
-    // A file that was brought elsewhere is known to no spool; none is asked about it that is not its own.
+    // A file that was brought elsewhere is known to no spool, and tells by itself; none is asked about it that is not its own.
     let away = spool.folder().join("00000001.seg");
     RealDisk.rename(&at[1].join("00000001.seg"), &away).unwrap();
-    check(&away, &[], &[]);
+    check(&away, &cancelled[1..2], &[]);
     let told = run(&["dump"], &away).stderr;
     assert!(String::from_utf8_lossy(&told).contains("--spool DIR"));
     let named = spool.path().to_str().unwrap().to_owned();

@@ -10,6 +10,7 @@ pub(crate) mod buffer;
 pub(crate) mod erase;
 pub(crate) mod format;
 pub(crate) mod geometry;
+pub(crate) mod gone;
 pub(crate) mod headers;
 pub(crate) mod hollow;
 pub(crate) mod home;

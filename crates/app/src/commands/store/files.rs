@@ -268,8 +268,8 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// Whether a bitmap tells of an article that it is not wanted any more.  What came behind the last checkpoint has no bit yet, and is
-/// not told; segments have none.
+/// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  What happened behind the last
+/// checkpoint is not told.
 fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> Result<bool> {
     let start = token.position();
     let end = Position::checked(start.cycle(), start.offset().saturating_add(POSITION_UNIT));

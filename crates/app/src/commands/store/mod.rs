@@ -242,7 +242,7 @@ pub(crate) enum Verb {
     #[command(
         after_help = "It is only read; no spool is needed. With --json there is one object a line. WITHDRAWN is what was cancelled, has \
                       expired or moved: as the spool says in which the path lies or that --spool names, beside its running server or without; \
-                      where there is none, as far as the bitmap of a cyclic buffer tells (segments have none).\n\n\
+                      where there is none, as far as the bitmap of a cyclic buffer, or what is noted behind a segment, tells.\n\n\
                       Examples:\n  newsreel store dump newsreel-spool/buffers/C0\n  \
                       newsreel store dump newsreel-spool/articles/text"
     )]

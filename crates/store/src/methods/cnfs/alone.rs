@@ -84,6 +84,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     }
     let told = (complaint, false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
+    cyclic.file.look_for_gone();
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
 }

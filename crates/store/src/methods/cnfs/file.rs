@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId, UnixTime};
@@ -19,6 +19,7 @@ use crate::records::Home;
 use crate::records::buffer::{Buffer, Parts};
 use crate::records::format::{FileHeader, FileKey, Hints, Narrowing};
 use crate::records::geometry::Geometry;
+use crate::records::gone::Gone;
 use crate::records::headers::{Headers, Written, read_headers};
 use crate::records::home::{FileRef, Kind};
 use crate::records::memory::Pool;
@@ -87,6 +88,8 @@ pub(crate) struct CyclicFile {
     pub(super) is_cut_due: AtomicBool,
     /// It was to become smaller and is not any more, which its header does not say yet.
     is_given_up: AtomicBool,
+    /// What a segment says of itself that was withdrawn, where it is looked at alone.
+    gone: OnceLock<Gone>,
 }
 
 /// What is wrong with the copies of a header.
@@ -155,6 +158,7 @@ impl Cyclic {
             bits: Mutex::new(()),
             is_cut_due: AtomicBool::new(was_larger && len > header.octets),
             is_given_up: AtomicBool::new(is_given_up),
+            gone: OnceLock::new(),
             opened: header.clone(),
             header: Mutex::new(Written {
                 header: header.clone(),
@@ -240,6 +244,13 @@ impl CyclicFile {
             true => self.write_both_headers(Hints::default()),
             false => Ok(()),
         }
+    }
+
+    /// Looks for what a segment says that was withdrawn of it; a buffer has nothing there.  Where that cannot be read nothing is told.
+    pub(super) fn look_for_gone(&self) {
+        let octets = self.header().octets;
+        let gone = Gone::read(self.side(), octets, self.key).unwrap_or_default();
+        self.gone.get_or_init(|| gone);
     }
 
     /// Its header as it was written last.
@@ -373,6 +384,14 @@ impl Home for CyclicFile {
         stretch: Range<Position>,
         starts: &[Position],
     ) -> newsreel_host::Result<WrongBits> {
+        if let Some(gone) = self.gone.get().filter(|gone| !gone.offsets.is_empty()) {
+            let is_gone = |start: &&Position| gone.offsets.contains(&start.offset());
+            let missing = starts.iter().filter(is_gone).copied().collect();
+            return Ok(WrongBits {
+                missing,
+                extra: Vec::new(),
+            });
+        }
         if stretch.end > self.written().bitmap_end {
             return Ok(WrongBits::default());
         }

@@ -16,9 +16,11 @@ use parking_lot::Mutex;
 
 use super::standing::{Standing, standing};
 use crate::error::{PlaceError, Result};
+use crate::methods::cnfs::STARTS_MAX;
 use crate::records::Home;
 use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
 use crate::records::geometry::Geometry;
+use crate::records::gone::Gone;
 use crate::records::headers::{Headers, Written, read_headers};
 use crate::records::home::{FileRef, Kind};
 
@@ -46,6 +48,8 @@ pub(super) struct Segments {
     drops_vacated: AtomicBool,
     /// In files of cycles below this no article is left.
     vacated: AtomicU32,
+    /// Where articles lie that were withdrawn since the last checkpoint.
+    withdrawn: Mutex<Vec<Position>>,
     inner: Mutex<Inner>,
 }
 
@@ -165,6 +169,7 @@ impl Segments {
             is_unnamed: AtomicBool::new(false),
             drops_vacated: AtomicBool::new(false),
             vacated: AtomicU32::new(0),
+            withdrawn: Mutex::default(),
             inner: Mutex::new(Inner {
                 files,
                 header: Written { header, newest_at },
@@ -303,6 +308,52 @@ impl Segments {
             file.sync_data()?;
         }
         Ok(())
+    }
+
+    /// Articles were withdrawn: their files say so from the next checkpoint on.
+    pub(super) fn withdraw(&self, starts: impl Iterator<Item = Position>) {
+        let mut withdrawn = self.withdrawn.lock();
+        let room = STARTS_MAX.saturating_sub(withdrawn.len());
+        withdrawn.extend(starts.take(room));
+    }
+
+    /// Whether there is something of that to be said.
+    pub(super) fn has_withdrawn(&self) -> bool {
+        !self.withdrawn.lock().is_empty()
+    }
+
+    /// Notes in each file what was withdrawn of it.  Nothing depends on that but who has the file alone: what cannot be noted is told
+    /// in the log, and left.
+    pub(super) fn write_withdrawn(&self) {
+        let mut of_cycles: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for start in std::mem::take(&mut *self.withdrawn.lock()) {
+            of_cycles
+                .entry(start.cycle())
+                .or_default()
+                .push(start.offset());
+        }
+        for (cycle, offsets) in of_cycles {
+            match self.note_gone(cycle, &offsets) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::error!(%error, segment = cycle, "what was withdrawn of a segment cannot be noted in its file");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn note_gone(&self, cycle: u32, offsets: &[u64]) -> newsreel_host::Result<()> {
+        let (octets, key) = {
+            let inner = self.inner.lock();
+            let is_written = |held: &Held| held.standing == Standing::Right;
+            if !inner.files.get(&cycle).is_some_and(is_written) {
+                return Ok(());
+            }
+            let header = &inner.header.header;
+            (header.octets, key_of(header))
+        };
+        let file = self.file(cycle)?;
+        Gone::read(&*file, octets, key)?.add(&*file, offsets, key)
     }
 
     /// Makes the file of a cycle, with its room and headers.

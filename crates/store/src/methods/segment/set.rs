@@ -198,11 +198,16 @@ impl StorageMethod for SegmentSet {
 
     fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>) {
         let buffer = self.buffer();
-        if !self.limits.erase_withdrawn || !buffer.is_usable() {
+        if !buffer.is_usable() {
             return;
         }
         let here = tokens.iter().filter(|token| token.buffer() == buffer.id);
-        let starts: Vec<Position> = here.map(Token::position).collect();
+        let starts = here.map(Token::position);
+        if !self.limits.erase_withdrawn {
+            self.files.withdraw(starts);
+            return;
+        }
+        let starts: Vec<Position> = starts.collect();
         if !starts.is_empty() {
             out.push(Box::new(Erasure::new(buffer, starts)));
         }
@@ -271,7 +276,8 @@ impl StorageMethod for SegmentSet {
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
         let (hints, written) = (self.filling.hints(), self.files.written());
-        if self.filling.buffer.is_usable() && hints.merge(written) != written {
+        let is_news = hints.merge(written) != written || self.files.has_withdrawn();
+        if self.filling.buffer.is_usable() && is_news {
             out.push(Box::new(SegmentCheckpoint {
                 files: Arc::clone(&self.files),
                 hints,
@@ -285,7 +291,7 @@ impl StorageMethod for SegmentSet {
     }
 }
 
-/// The newest header brought up to date.
+/// The newest header brought up to date, and what was withdrawn noted.
 #[derive(Debug)]
 struct SegmentCheckpoint {
     files: Arc<Segments>,
@@ -294,6 +300,8 @@ struct SegmentCheckpoint {
 
 impl CheckpointWrite for SegmentCheckpoint {
     fn write(&mut self) -> Result<()> {
-        Ok(self.files.write_both_headers(self.hints)?)
+        self.files.write_both_headers(self.hints)?;
+        self.files.write_withdrawn();
+        Ok(())
     }
 }

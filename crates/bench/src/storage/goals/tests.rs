@@ -1,3 +1,5 @@
+//! What the table says of rows and scenes, and of those that are missing.
+
 use super::*;
 use crate::expiry::Step;
 use crate::measure::machine::DeviceCost;

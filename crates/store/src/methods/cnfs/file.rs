@@ -124,13 +124,7 @@ impl Cyclic {
         };
         let file = disk.open(owner.path, mode)?;
         let len = file.len()?;
-        if len < header.octets && !owner.may_be_cut {
-            let (octets, path) = (header.octets, owner.path.display());
-            return Err(owner.wrong(format!(
-                "it has {len} octets, its header says {octets}; it was cut: `truncate -s {octets} '{path}'` gives it its size back, with \
-                 what is left in it (what was cut off is lost, and told by `newsreel store scrub`); or put a copy there"
-            )));
-        }
+        check_len(owner, &header, len)?;
         check_sizes(owner, &header)?;
         // Whoever gives the configuration its size back wants it to stay as large as it is.
         let is_given_up = owner.config.octets == header.octets && header.becomes().is_some();
@@ -458,6 +452,18 @@ impl Home for CyclicFile {
         self.write_both(&mut written, hints)?;
         Ok(Some(format!("{what}; it was written again")))
     }
+}
+
+/// Whether the file is as long as its header says.
+fn check_len(owner: &Owner<'_>, header: &FileHeader, len: u64) -> Result<()> {
+    if len >= header.octets || owner.may_be_cut {
+        return Ok(());
+    }
+    let (octets, path) = (header.octets, owner.path.display());
+    Err(owner.wrong(format!(
+        "it has {len} octets, its header says {octets}; it was cut: `truncate -s {octets} '{path}'` gives it its size back, with \
+         what is left in it (what was cut off is lost, and told by `newsreel store scrub`); or put a copy there"
+    )))
 }
 
 /// Whether the sizes in the file are those of the configuration.

@@ -358,17 +358,18 @@ pub(crate) fn config_of(args: &SpoolArgs) -> Result<Config> {
     Ok(last.unwrap_or(config))
 }
 
-/// Notes in the spool what a server runs with, for offline commands after it: at its start, and when it gets a buffer.
+/// Notes in the spool what a server runs with, for offline commands after it: at its start, and whenever that changes.
 pub(crate) fn note_config(disk: &dyn Disk, config: &Config) -> Result<()> {
+    note_values(disk, &config.server.spool, &config.values()?)
+}
+
+/// The same of the values of a configuration.
+pub(crate) fn note_values(disk: &dyn Disk, spool: &Path, values: &toml::Table) -> Result<()> {
     let text = format!(
         "# What the server last ran with, read by offline commands.\n{}",
-        toml::to_string(&config.values()?)?
+        toml::to_string(values)?
     );
-    newsreel_host::replace_file(
-        disk,
-        &config.server.spool.join(LAST_CONFIG),
-        text.as_bytes(),
-    )?;
+    newsreel_host::replace_file(disk, &spool.join(LAST_CONFIG), text.as_bytes())?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ pub mod mounts;
 pub mod node;
 pub mod process;
 mod random;
+pub mod sealed;
 mod size;
 
 pub use caller::Caller;

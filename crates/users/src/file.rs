@@ -1,5 +1,7 @@
 //! The file of users; see `docs/formats/users.md`.
 
+use newsreel_host::sealed::{first_line, seal, unseal};
+
 use crate::password::is_hash;
 use crate::scram::{self, ScramKeys};
 
@@ -72,17 +74,12 @@ pub(crate) fn encode(secret: &[u8; 32], users: &[User]) -> String {
         rows.push_str(&[&user.name, state, &groups, &user.hash, &keys].join("\t"));
         rows.push('\n');
     }
-    format!("{}{rows}", first_line(rows.as_bytes()))
-}
-
-/// The line that belongs in front of these rows.
-fn first_line(rows: &[u8]) -> String {
-    format!("{MAGIC}{:08x}\n", crc32c::crc32c(rows))
+    format!("{}{rows}", first_line(MAGIC, rows.as_bytes()))
 }
 
 /// Octets behind the first line that belongs to them.
 pub(crate) fn sealed(rows: &[u8]) -> Vec<u8> {
-    [first_line(rows).as_bytes(), rows].concat()
+    seal(MAGIC, rows)
 }
 
 /// Reads the text of a file: users in the order of their names, each once.
@@ -90,18 +87,9 @@ pub(crate) fn sealed(rows: &[u8]) -> Vec<u8> {
 /// # Errors
 /// The line, counted from 1, and what is wrong there.
 pub(crate) fn decode(octets: &[u8]) -> Result<Contents, (usize, &'static str)> {
-    let text = std::str::from_utf8(octets).map_err(|_| (1, "it is not UTF-8"))?;
-    let (first, rows) = text.split_once('\n').ok_or((1, "it has no first line"))?;
-    let is_first = first.starts_with(MAGIC_1);
-    let sum = first
-        .strip_prefix(if is_first { MAGIC_1 } else { MAGIC })
-        .ok_or((1, "it is no file of users of version 1 or 2"))?;
-    if sum != format!("{:08x}", crc32c::crc32c(rows.as_bytes())) {
-        return Err((1, "the checksum is wrong"));
-    }
-    if !rows.is_empty() && !rows.ends_with('\n') {
-        return Err((1, "the last line has no end"));
-    }
+    let other = "it is no file of users of version 1 or 2";
+    let (version, rows) = unseal(octets, &[MAGIC, MAGIC_1], other).map_err(|why| (1, why))?;
+    let is_first = version == 1;
     let mut rows = (2..).zip(rows.split_terminator('\n'));
     let secret = match is_first {
         true => None,
@@ -215,7 +203,7 @@ mod tests {
     #[test]
     fn the_version_before_is_read() {
         let rows = format!("ada\topen\tstaff,news\t{HASH}\n");
-        let text = format!("{MAGIC_1}{:08x}\n{rows}", crc32c::crc32c(rows.as_bytes()));
+        let text = format!("{}{rows}", first_line(MAGIC_1, rows.as_bytes()));
         let read = decode(text.as_bytes()).unwrap();
         let users = vec![some("ada", &["staff", "news"], false)];
         assert_eq!(

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::Beside;
 use super::front::Front;
-use crate::access::note_config;
+use crate::access::note_values;
 use crate::config::{self, Config};
 use crate::control::Progress;
 use crate::control::request::{PeerAction, Running};
@@ -286,6 +286,23 @@ fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
     Ok(paths)
 }
 
+/// Gives what stands at a path of [`differences`] the value that it has in another configuration.
+fn take_in(values: &mut toml::Table, path: &str, new: &toml::Table) {
+    let (mut own, mut new, mut key) = (values, new, path);
+    if let Some((section, inner)) = path.split_once('.') {
+        let inside = own.get_mut(section).and_then(toml::Value::as_table_mut);
+        let (Some(mine), Some(other)) = (inside, new.get(section).and_then(toml::Value::as_table))
+        else {
+            return;
+        };
+        (own, new, key) = (mine, other, inner);
+    }
+    match new.get(key) {
+        Some(value) => own.insert(key.to_owned(), value.clone()),
+        None => own.remove(key),
+    };
+}
+
 /// A key that changed; one that stands in no file with the one that does.
 fn said(key: &str, new: &Config, old: &Config) -> String {
     match new.derived.written(key).or(old.derived.written(key)) {
@@ -299,9 +316,7 @@ impl Server {
     fn take_over(&self, config: Config) -> Result<Value> {
         let now = self.settings.config();
         let wanted = config.engine_config();
-        let is_live = |path: &str| {
-            config::is_live(path) && (path != "rule" || self.engine.has_sets_of(&wanted))
-        };
+        let is_live = |path: &str| self.is_live(path, &config);
         let mut changed = differences(&now, &config)?;
         changed.retain(|path| is_live(path));
         let changed: Vec<String> = changed.iter().map(|key| said(key, &config, &now)).collect();
@@ -323,6 +338,7 @@ impl Server {
         self.beside.peers_changed.notify_one();
         let (added, not_added) = self.add_buffers(&config);
         let (removed, not_removed) = self.remove_buffers(&config);
+        self.note();
         let started = self.settings.started();
         let mut restart = differences(&started, &config)?;
         restart.retain(|path| !is_live(path));
@@ -350,9 +366,6 @@ impl Server {
                 Err(error) => not_added.push(crate::output::chain(&error.into())),
             }
         }
-        if !added.is_empty() {
-            self.note_buffers();
-        }
         (added, not_added)
     }
 
@@ -374,19 +387,34 @@ impl Server {
                 Err(error) => not_removed.push(crate::output::chain(&error.into())),
             }
         }
-        if !removed.is_empty() {
-            self.note_buffers();
-        }
         (removed, not_removed)
     }
 
-    /// Notes for offline commands which buffers there are now.
-    fn note_buffers(&self) {
-        if let Err(error) = note_config(&RealDisk, &self.settings.started()) {
+    /// Notes for offline commands what it runs with now: what it took over, and of the rest what it was started with.
+    fn note(&self) {
+        let (started, config) = (self.settings.started(), self.settings.config());
+        let values = started.values().and_then(|mut values| {
+            let new = config.values()?;
+            for path in differences(&started, &config)? {
+                if self.is_live(&path, &config) {
+                    take_in(&mut values, &path, &new);
+                }
+            }
+            Ok(values)
+        });
+        let noted =
+            values.and_then(|values| note_values(&RealDisk, &started.server.spool, &values));
+        if let Err(error) = noted {
             let error = crate::output::chain(&error);
             tracing::warn!(target: "newsreel::server", %error,
-                "offline commands will not know of the buffers as they are; give them --config");
+                "offline commands will not know what this server runs with; give them --config");
         }
+    }
+
+    /// Whether a value of a configuration can change now.
+    fn is_live(&self, path: &str, config: &Config) -> bool {
+        config::is_live(path)
+            && (path != "rule" || self.engine.has_sets_of(&config.engine_config()))
     }
 
     fn give_size(&self, name: &str, octets: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
@@ -399,7 +427,7 @@ impl Server {
         let mut told = |_: &str, done, total| progress(done, total);
         self.engine.resize_buffer(&wanted, name, &mut told)?;
         self.settings.resized(name, octets);
-        self.note_buffers();
+        self.note();
         tracing::info!(target: "newsreel::server", buffer = name, octets, "a buffer has this size now, or when it has come around");
         Ok(())
     }

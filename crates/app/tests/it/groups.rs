@@ -100,11 +100,49 @@ fn an_import_says_whose_high_marks_are_not_the_listed_ones() {
         "of 7 groups the high mark is higher than the listed one, and stays so",
         ": test.g0 (9, listed 8), test.g1 (9, listed 8), ",
         "test.g4 (9, listed 8) and 2 more\n",
-        "of 1 group the high mark is lower than the listed one, and stays so: `newsreel group set NAME --high",
+        "of 1 group the high mark is lower than the listed one, and stays so: `--raise` or `newsreel group set NAME --high",
         ": misc.a (40, listed 50)\n",
     ] {
         assert!(said.contains(expected), "{expected} in {said}");
     }
+    server.stop();
+}
+
+/// A spool whose articles were taken in with their numbers had groups with high marks below those of their server, and all of them open.
+#[test]
+fn an_import_raises_what_is_there_where_that_is_wanted() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let names = [
+        "misc.low",
+        "misc.high",
+        "misc.mod",
+        "misc.open",
+        "misc.same",
+    ];
+    spool.text(&[&["group", "add"][..], &names, &["--high", "7"]].concat());
+    spool.text(&["group", "set", "misc.open", "--status", "n"]);
+    let text = "misc.low 20 1 y\nmisc.high 3 1 y\nmisc.mod 7 1 m\nmisc.open 7 1 y\nmisc.same 7 1 y\nmisc.new 5 1 y\n";
+    let active = file(&spool, "active", text);
+    let import = ["group", "import", &active, "--raise"];
+    let shown = || {
+        let of = |name: &&str| {
+            let group = spool.json(&["group", "show", name]);
+            (group["high"].as_u64().unwrap(), group["status"].to_string())
+        };
+        names.iter().map(of).collect::<Vec<_>>()
+    };
+    let before = shown();
+    let dry = spool.json(&[&import[..], &["--dry-run"]].concat());
+    assert_eq!((&dry["raised"], shown()), (&2.into(), before));
+    let done = spool.json(&import);
+    assert_eq!(done["raised"], 2);
+    let high = json!([{"name": "misc.high", "high": 7, "listed": 3}]);
+    assert_eq!(done["high_differs"], high);
+    let status = |text: &str| format!("\"{text}\"");
+    let expected = [(20, "y"), (7, "y"), (7, "m"), (7, "n"), (7, "y")];
+    assert_eq!(shown(), expected.map(|(high, text)| (high, status(text))));
+    assert_eq!(spool.json(&import)["raised"], 0);
     server.stop();
 }
 

@@ -1289,6 +1289,29 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_with_its_lines() {
     world.server.stop();
 }
 
+/// What a server took over by SIGHUP was known to nobody after it: an offline `expire` let go by the rules from before.
+#[test]
+fn offline_commands_know_what_was_taken_over() {
+    let few = "\n[[expire]]\ngroups = \"*\"\narticles_max = 2\n";
+    let rules = |max: u32, text: &str| text.to_owned() + &few.replace("= 2", &format!("= {max}"));
+    let world = World::start(&[]);
+    let told = world.reload(&rules(2, &configuration(&[])));
+    assert!(told.contains("changed=[\"expire\"]"), "{told}");
+    let (live, fixed) = (("session.greeting", "'new'"), ("index.remember_s", "'99d'"));
+    let told = world.reload(&rules(1000, &configuration(&[live, fixed])));
+    assert!(
+        told.contains("needs_restart=[\"index.remember_s\"]"),
+        "{told}"
+    );
+    let World { spool, server, .. } = world;
+    server.stop();
+    let last = read_whole(&RealDisk, &spool.path().join("last-config.toml"), 1 << 20).unwrap();
+    let last: toml::Table = String::from_utf8(last).unwrap().parse().unwrap();
+    assert_eq!(last["expire"][0]["articles_max"].as_integer(), Some(1000));
+    assert_eq!(last["session"]["greeting"].as_str(), Some("new"));
+    assert_ne!(last["index"]["remember_s"].as_integer(), Some(99 * 86_400));
+}
+
 /// A file that an editor had just emptied to write it anew was taken for one that wants all the defaults.
 #[test]
 fn an_empty_file_is_not_taken_for_one_of_defaults() {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use newsreel_host::sealed::{first_line, seal, unseal};
+
 use super::known::KNOWN_MAX;
 
 /// What the file begins with, version included.
@@ -43,17 +45,12 @@ pub(crate) fn encode(contents: &Contents) -> String {
     for Row { user, network } in &contents.rows {
         let _ = writeln!(rows, "{user:016x}\t{network:016x}");
     }
-    format!("{}{rows}", first_line(rows.as_bytes()))
-}
-
-/// The line that belongs in front of these.
-fn first_line(rows: &[u8]) -> String {
-    format!("{MAGIC}{:08x}\n", crc32c::crc32c(rows))
+    format!("{}{rows}", first_line(MAGIC, rows.as_bytes()))
 }
 
 /// Octets behind the first line that belongs to them.
 pub(crate) fn sealed(rows: &[u8]) -> Vec<u8> {
-    [first_line(rows).as_bytes(), rows].concat()
+    seal(MAGIC, rows)
 }
 
 /// Reads the text of a file.
@@ -61,17 +58,8 @@ pub(crate) fn sealed(rows: &[u8]) -> Vec<u8> {
 /// # Errors
 /// The line, counted from 1, and what is wrong there.
 pub(crate) fn decode(octets: &[u8]) -> Result<Contents, (usize, &'static str)> {
-    let text = std::str::from_utf8(octets).map_err(|_| (1, "it is not UTF-8"))?;
-    let (first, rows) = text.split_once('\n').ok_or((1, "it has no first line"))?;
-    let sum = first
-        .strip_prefix(MAGIC)
-        .ok_or((1, "it is no file of logins of version 1"))?;
-    if sum != format!("{:08x}", crc32c::crc32c(rows.as_bytes())) {
-        return Err((1, "the checksum is wrong"));
-    }
-    if !rows.ends_with('\n') {
-        return Err((1, "the last line has no end"));
-    }
+    let other = "it is no file of logins of version 1";
+    let (_, rows) = unseal(octets, &[MAGIC], other).map_err(|why| (1, why))?;
     let mut rows = (2..).zip(rows.split_terminator('\n'));
     let key = rows.next().and_then(|(_, line)| line.strip_prefix(SECRET));
     let secret = key.and_then(key_of).ok_or((2, "the secret is malformed"))?;

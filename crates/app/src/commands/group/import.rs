@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Import the good lines although there are bad ones; those of a newsgroups file are left out in any case
     #[arg(long)]
     skip_bad: bool,
+    /// Of groups that are there, raise high marks that are lower than the listed ones, and set a listed status other than y
+    #[arg(long)]
+    raise: bool,
     /// Who makes them, as told by LIST ACTIVE.TIMES
     #[arg(long, default_value = "newsreel")]
     creator: String,
@@ -104,6 +107,8 @@ struct Made {
     unused: u64,
     /// Groups whose high mark is not the listed one.
     high_differs: Vec<Value>,
+    /// Groups that were there and have the listed high mark or status now, where that was asked for.
+    raised: Option<u64>,
 }
 
 impl Made {
@@ -117,6 +122,9 @@ impl Made {
             "strange": listed.strange,
             "descriptions_unused": self.unused,
         });
+        if let Some(raised) = self.raised {
+            summary["raised"] = raised.into();
+        }
         if dry_run {
             summary["dry_run"] = true.into();
         }
@@ -145,10 +153,16 @@ impl Made {
                 text.push_str(&format!(", {} {how}", output::count(count, what)));
             }
         }
-        if self.existing > 0 {
-            text.push_str(
-                "; status and numbers of those stay as they are: `newsreel group set` changes them",
-            );
+        match self.raised {
+            Some(raised) => {
+                let raised = output::count(raised, "group");
+                let how = if dry_run { " would be" } else { "" };
+                text.push_str(&format!("; {raised}{how} raised"));
+            }
+            None if self.existing > 0 => text.push_str(
+                "; status and numbers of those stay as they are: `--raise` or `newsreel group set` changes them",
+            ),
+            None => {}
         }
         text.push('\n');
         let is_higher = |row: &&Value| row["high"].as_u64() > row["listed"].as_u64();
@@ -159,7 +173,7 @@ impl Made {
         ));
         text.push_str(&marks(
             &lower,
-            "the high mark is lower than the listed one, and stays so: `newsreel group set NAME --high NUMBER` raises it",
+            "the high mark is lower than the listed one, and stays so: `--raise` or `newsreel group set NAME --high NUMBER` raises it",
         ));
         text
     }
@@ -194,6 +208,11 @@ fn make(access: &mut Access, listed: &Listed, args: &Args) -> Result<Option<Made
     if !args.dry_run {
         (made, existing) = in_batches(access, &groups, creator, false)?;
     }
+    if args.raise {
+        made.raised = Some(raise(access, &groups, &existing, args.dry_run)?);
+        let is_higher = |row: &Value| row["high"].as_u64() > row["listed"].as_u64();
+        made.high_differs.retain(is_higher);
+    }
     let described = groups
         .into_iter()
         .filter(|group| !group.description.is_empty() && existing.contains(group.name.as_str()));
@@ -216,6 +235,53 @@ fn make(access: &mut Access, listed: &Listed, args: &Args) -> Result<Option<Made
         made.unused += done["unknown"].as_u64().unwrap_or(0);
     }
     Ok(Some(made))
+}
+
+/// Gives groups that were there the listed high mark, where theirs is lower, and the listed status, where that is not the usual one; how
+/// many.
+fn raise(
+    access: &mut Access,
+    groups: &[ListedGroup],
+    existing: &HashSet<String>,
+    dry_run: bool,
+) -> Result<u64> {
+    let wildmat = "*".to_owned();
+    let there = access.ask(Request::GroupList { wildmat })?;
+    let there: HashMap<&str, &Value> = there
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|group| Some((group["name"].as_str()?, group)))
+        .collect();
+    let mut raised = 0;
+    for group in groups.iter().filter(|it| existing.contains(&it.name)) {
+        let Some(now) = there.get(group.name.as_str()) else {
+            continue;
+        };
+        let high = Some(group.high).filter(|high| now["high"].as_u64() < Some(*high));
+        let status = Some(group.status.as_str());
+        let status = status.filter(|it| *it != "y" && now["status"].as_str() != Some(it));
+        if high.is_none() && status.is_none() {
+            continue;
+        }
+        raised += 1;
+        if !dry_run {
+            let request = Request::GroupSet {
+                name: group.name.clone(),
+                status: status.map(str::to_owned),
+                description: None,
+                high,
+            };
+            let change = || {
+                format!(
+                    "after {} had been raised",
+                    output::count(raised - 1, "group")
+                )
+            };
+            access.ask(request).with_context(change)?;
+        }
+    }
+    Ok(raised)
 }
 
 /// What the files list, with their bad lines.

@@ -88,7 +88,8 @@ pub(crate) enum Verb {
     /// Make the groups that a file lists; high marks are kept
     #[command(
         after_help = "FILE has a name on each line, or is an active file (name, high, low, flag); a dash is the standard input.\n\
-                      Groups that exist already get their descriptions; their status and numbers stay as they are. If a line of FILE is \
+                      Groups that exist already get their descriptions; their status and numbers stay as they are, or with --raise \
+                      get the listed ones where those are higher, or other than y. If a line of FILE is \
                       bad, nothing is imported; bad lines of a newsgroups file are told and left out.\n\n\
                       Examples:\n  newsreel group import /var/lib/news/active /var/lib/news/newsgroups --dry-run\n  \
                       newsreel group import /var/lib/news/active /var/lib/news/newsgroups\n  \

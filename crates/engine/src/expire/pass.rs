@@ -4,7 +4,7 @@
 //! together goes in one commit, small enough for feeds not to notice; files go with it, on the thread of commits, in the order
 //! of their directory.  A group is left where a whole piece of it is too young.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -62,6 +62,18 @@ struct Doomed {
     why: Why,
 }
 
+/// A group when it was counted how much of it is beyond the limits of its rules, and what was heeded since.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    /// How many articles it had.
+    alive: u64,
+    high: ArticleNumber,
+    /// How many of its places this pass has let go.
+    gone: u64,
+    /// How many went otherwise, so that there are fewer beyond the limits.
+    heeded: u64,
+}
+
 /// A pass under way.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
@@ -72,6 +84,10 @@ pub(super) struct Pass<'a> {
     doomed: Vec<Doomed>,
     /// Places that went in this commit, or in a dry run would have gone by now, of articles with others.
     gone: HashSet<(GroupId, ArticleNumber)>,
+    /// Groups with limits, as they were when they were counted.
+    counted: HashMap<GroupId, Counted>,
+    /// Of the group that is looked at: what it has beyond the limits of each of its rules, by their places among all.
+    surplus: (Option<GroupId>, Vec<(usize, Surplus)>),
     /// Commits that were made.
     commits: u64,
     /// The set of the buffer that was asked for last.
@@ -88,6 +104,8 @@ impl<'a> Pass<'a> {
             now,
             doomed: Vec::new(),
             gone: HashSet::new(),
+            counted: HashMap::new(),
+            surplus: (None, Vec::new()),
             commits: 0,
             set: None,
             report: ExpireReport {
@@ -110,10 +128,7 @@ impl<'a> Pass<'a> {
         self.report.groups += 1;
         let gone_on = self
             .surplus(id, &rules, expirer)
-            .and_then(|surplus| match surplus {
-                Some(surplus) => self.walk(id, &rules, surplus, expirer),
-                None => Ok(false),
-            });
+            .and_then(|goes_on| Ok(goes_on && self.walk(id, &rules, expirer)?));
         match gone_on {
             Err(Error::Index(error)) => {
                 // It is rebuilt, and its group looked at again.
@@ -154,20 +169,27 @@ impl<'a> Pass<'a> {
         rules.rules.iter().position(|(_, rule)| rule.is_for(set))
     }
 
-    /// What a group has beyond the limits of each of its rules; `None`: it is to end.
+    /// Counts what a group has beyond the limits of each of its rules.  Says whether to go on.
     fn surplus(
         &mut self,
         group: GroupId,
         rules: &OfGroup<'_>,
         expirer: &mut dyn Expirer,
-    ) -> Result<Option<Vec<Surplus>>, Error> {
+    ) -> Result<bool, Error> {
         let mut has = vec![Surplus::default(); rules.rules.len()];
-        let mut from = rules
-            .rules
-            .iter()
-            .any(|(_, rule)| rule.has_limits())
-            .then_some(ArticleNumber(0));
+        let has_limits = rules.rules.iter().any(|(_, rule)| rule.has_limits());
+        let mut from = has_limits.then_some(ArticleNumber(0));
         let shared = self.shared;
+        if has_limits {
+            // First: what goes while rows are counted is heeded later, once more than need be.
+            let counted = Counted {
+                high: shared.views.groups().high(group),
+                alive: shared.views.overview().live_facts(group, Wait::Yes)?.count,
+                gone: 0,
+                heeded: 0,
+            };
+            self.counted.insert(group, counted);
+        }
         while let Some(low) = from {
             let mut rows = 0;
             let mut tokens = Vec::new();
@@ -187,11 +209,55 @@ impl<'a> Pass<'a> {
             }
             self.report.rows += rows as u64;
             if !expirer.worked(rows as u64, 0) {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        let beyond = |((_, rule), has): (&(usize, &Rule), Surplus)| rule.surplus(has);
-        Ok(Some(rules.rules.iter().zip(has).map(beyond).collect()))
+        let beyond = |((at, rule), has): (&(usize, &Rule), Surplus)| (*at, rule.surplus(has));
+        let surplus = rules.rules.iter().zip(has).map(beyond).collect();
+        self.surplus = (Some(group), surplus);
+        Ok(true)
+    }
+
+    /// Heeds what of groups with limits went since they were counted, by another pass or because somebody cancelled it: so many fewer
+    /// are beyond the limit, and the newest of those that were to go stay.
+    fn heed_others(&mut self, some: &mut Vec<Doomed>) -> Result<(), Error> {
+        let views = &self.shared.views;
+        let limited = some.iter().filter(|doomed| doomed.why.is_limit());
+        let groups: BTreeSet<GroupId> = limited.map(|doomed| doomed.group).collect();
+        for group in groups {
+            let Some(counted) = self.counted.get_mut(&group) else {
+                continue;
+            };
+            let came = views.groups().high(group).0.saturating_sub(counted.high.0);
+            let alive = views.overview().live_facts(group, Wait::Yes)?.count;
+            let accounted = alive + counted.gone + counted.heeded;
+            let fewer = (counted.alive + came).saturating_sub(accounted);
+            if fewer == 0 {
+                continue;
+            }
+            counted.heeded += fewer;
+            let mut none = Vec::new();
+            let left = match self.surplus.0 == Some(group) {
+                true => &mut self.surplus.1,
+                false => &mut none,
+            };
+            let of_group = |doomed: &&Doomed| doomed.group == group && doomed.why.is_limit();
+            let rules: BTreeSet<usize> = some.iter().filter(of_group).map(|it| it.rule).collect();
+            for rule in rules {
+                let mut rest = fewer;
+                if let Some((_, left)) = left.iter_mut().find(|(at, _)| *at == rule) {
+                    let kept = left.articles.min(rest);
+                    left.articles -= kept;
+                    rest -= kept;
+                    // How large they were is not known: the next pass counts anew.
+                    left.octets = 0;
+                }
+                for doomed in [&mut self.doomed, some] {
+                    spare(doomed, (group, rule), &mut rest);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Goes through a group as far as something may be due.
@@ -199,7 +265,6 @@ impl<'a> Pass<'a> {
         &mut self,
         group: GroupId,
         rules: &OfGroup<'_>,
-        mut surplus: Vec<Surplus>,
         expirer: &mut dyn Expirer,
     ) -> Result<bool, Error> {
         let shared = self.shared;
@@ -207,6 +272,7 @@ impl<'a> Pass<'a> {
         let mut from = Some(ArticleNumber(0));
         while let Some(low) = from {
             let (mut rows, mut is_young) = (0, true);
+            let mut surplus = std::mem::take(&mut self.surplus.1);
             from = shared
                 .views
                 .overview()
@@ -216,7 +282,7 @@ impl<'a> Pass<'a> {
                     let Some(at) = self.rule_for(rules, &column.token) else {
                         return at_end(rows);
                     };
-                    let (Some((rule, by)), Some(surplus)) =
+                    let (Some((rule, by)), Some((_, surplus))) =
                         (rules.rules.get(at), surplus.get_mut(at))
                     else {
                         return at_end(rows);
@@ -239,6 +305,7 @@ impl<'a> Pass<'a> {
                     }
                     at_end(rows)
                 })?;
+            self.surplus.1 = surplus;
             self.report.rows += rows as u64;
             let mut articles = 0;
             while self.doomed.len() >= AT_ONCE {
@@ -247,7 +314,8 @@ impl<'a> Pass<'a> {
             if !expirer.worked(rows as u64, articles) {
                 return Ok(false);
             }
-            if is_young && surplus.iter().all(|it| *it == Surplus::default()) {
+            let mut surplus = self.surplus.1.iter();
+            if is_young && surplus.all(|(_, it)| *it == Surplus::default()) {
                 break;
             }
         }
@@ -257,15 +325,16 @@ impl<'a> Pass<'a> {
     /// Lets the first of what is to go go, in one commit; how many articles did.
     fn take(&mut self) -> Result<u64, Error> {
         let rest = self.doomed.split_off(self.doomed.len().min(AT_ONCE));
-        let some = std::mem::replace(&mut self.doomed, rest);
+        let mut some = std::mem::replace(&mut self.doomed, rest);
         let shared = self.shared;
         self.may_go_on()?;
         let _one = shared.expiry.one.lock();
         let (mut withdrawn, mut left) = (Vec::new(), Vec::new());
         if !self.report.dry_run {
             self.gone.clear();
+            self.heed_others(&mut some)?;
         }
-        let mut octets = 0;
+        let (mut octets, mut going) = (0, Vec::new());
         for doomed in &some {
             let (group, number) = (doomed.group, doomed.number);
             let Some(others) = self.others(doomed)? else {
@@ -274,6 +343,7 @@ impl<'a> Pass<'a> {
             let stays = !others.is_empty();
             self.told(doomed, stays);
             if stays {
+                going.push(group);
                 self.gone.insert((group, number));
                 left.push(LeftRecord {
                     token: doomed.token,
@@ -285,6 +355,7 @@ impl<'a> Pass<'a> {
                 continue;
             };
             octets += u64::from(doomed.token.len());
+            going.push(group);
             withdrawn.push(WithdrawnRecord {
                 reason: Reason::Expired,
                 token: doomed.token,
@@ -297,6 +368,11 @@ impl<'a> Pass<'a> {
         if !self.report.dry_run {
             let left_count = left.len() as u64;
             commit(shared, withdrawn, left)?;
+            for group in going {
+                if let Some(counted) = self.counted.get_mut(&group) {
+                    counted.gone += 1;
+                }
+            }
             Counters::add(&shared.counters.expired, articles);
             Counters::add(&shared.counters.expired_octets, octets);
             Counters::add(&shared.counters.expired_places, left_count);
@@ -394,6 +470,25 @@ impl<'a> Pass<'a> {
             Some(going) => self.report.going.push(going),
             None => self.report.going_omitted += 1,
         }
+    }
+}
+
+/// Spares so many of the newest that were to go because a group has more than a rule's limit of articles, and all that were to go because
+/// it has more octets.
+fn spare(doomed: &mut Vec<Doomed>, (group, rule): (GroupId, usize), articles: &mut u64) {
+    for at in (0..doomed.len()).rev() {
+        let Some(one) = doomed
+            .get(at)
+            .filter(|it| (it.group, it.rule) == (group, rule))
+        else {
+            continue;
+        };
+        match one.why {
+            Why::Articles if *articles > 0 => *articles -= 1,
+            Why::Octets => {}
+            _ => continue,
+        }
+        doomed.remove(at);
     }
 }
 

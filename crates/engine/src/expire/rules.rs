@@ -23,6 +23,11 @@ pub(crate) enum Why {
 }
 
 impl Why {
+    /// Whether it goes because its group has more than a limit.
+    pub(crate) const fn is_limit(self) -> bool {
+        matches!(self, Self::Articles | Self::Octets)
+    }
+
     /// In a word or two, for people and programs.
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use newsreel_engine::{EngineConfig, ExpireReport, ExpireRule, GroupSpec, Mode};
+use newsreel_engine::{
+    ArticleRef, EngineConfig, ExpireReport, ExpireRule, GroupSpec, Mode, Reason,
+};
 use newsreel_host::{MemoryDisk, WallTime};
 use newsreel_service::Outcome;
 use newsreel_store::methods::METHODS;
@@ -228,6 +230,55 @@ async fn limits_expires_and_classes_hold_for_each_group() {
         assert_eq!(other, [2], "of class short, and not: day {day}");
     }
     assert_eq!(world.problems(), [""; 0]);
+}
+
+/// A pass counted once what a group had beyond its limits: what another pass let go meanwhile, or somebody cancelled, was let go once
+/// more, down to nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_went_otherwise_meanwhile_is_no_longer_beyond_a_limit() {
+    let articles = rule("misc.limited", |it| it.articles_max = Some(600));
+    let octets = rule("misc.limited", |it| it.octets_max = Some(60_000));
+    for (limit, name) in [(articles, "articles"), (octets, "octets")] {
+        let mut alone = None;
+        for (others, at) in [
+            ("nobody", 1),
+            ("pass", 1),
+            ("pass", 4),
+            ("pass", 7),
+            ("cancels", 1),
+            ("cancels", 6),
+        ] {
+            let what = format!("{name}, {others} at {at}");
+            let world = World::new(with(vec![limit.clone()]));
+            let group = vec![GroupSpec::new("misc.limited")];
+            world.engine.add_groups(group).unwrap();
+            feed(&world, 1..=4000, "misc.limited").await;
+            let (mut times, mut done) = (0, false);
+            let mut meanwhile = |_, _| {
+                times += 1;
+                if times == at && !done {
+                    done = true;
+                    if others == "pass" {
+                        expire(&world);
+                    } else if others == "cancels" {
+                        let ids = (3801..=3900).map(|n| ArticleRef::Id(format!("<{n}@t.example>")));
+                        let ids: Vec<_> = ids.collect();
+                        world.engine.withdraw(&ids, Reason::Cancelled).unwrap();
+                    }
+                }
+                true
+            };
+            world.engine.expire(false, &mut meanwhile).unwrap();
+            assert!(done, "{what}");
+            expire(&world);
+            let left = there(&world, "misc.limited").await;
+            let alone = *alone.get_or_insert(left.len());
+            assert!(alone > 200, "{what}: {alone}");
+            assert_eq!(left.len(), alone, "{what}");
+            assert_eq!(left.last(), Some(&4000), "{what}");
+            assert_eq!(world.problems(), [""; 0]);
+        }
+    }
 }
 
 /// It comes by itself, at its rate, and not while nobody knows the time or too much lies behind what stays.

@@ -628,9 +628,22 @@ mod tests {
             octets: 512 << 10,
             last_cycle: 2,
         };
+        // Large enough that the bitmap of the smaller one has fewer pages.
+        let start = Geometry::of(8 << 20, 64).unwrap().data_start;
+        let large = FileHeader {
+            octets: 8 << 20,
+            data_start: start,
+            hints: Hints {
+                end: Position::new(2, start + 64),
+                reserved: Position::new(2, start + 128),
+                bitmap_end: Position::new(1, start),
+                ..file_header().hints
+            },
+            ..file_header()
+        };
         let becoming = FileHeader {
             narrowing: Some(narrowing),
-            ..file_header()
+            ..large.clone()
         };
         let page = becoming.encode();
         // An older program goes on with the size that it has.
@@ -650,7 +663,7 @@ mod tests {
         let page = smaller.encode();
         assert_eq!(
             (page[8], &page[128..136]),
-            (3, &[0, 48, 0, 0, 0, 0, 0, 0][..])
+            (3, &[0, 96, 0, 0, 0, 0, 0, 0][..])
         );
         assert_eq!(FileHeader::decode(&page), Ok(smaller.clone()));
         assert_eq!(smaller.becomes(), None);
@@ -658,7 +671,7 @@ mod tests {
         let geometry = smaller.geometry().unwrap();
         assert_eq!(
             (geometry.data_start, geometry.data_end),
-            (12_288, 512 << 10)
+            (24_576, 512 << 10)
         );
 
         let none = FileHeader {
@@ -666,7 +679,7 @@ mod tests {
                 octets: 12_288,
                 ..narrowing
             }),
-            ..file_header()
+            ..large
         };
         let error = FileHeader::decode(&none.encode()).unwrap_err();
         assert!(error.contains("sizes"), "{error}");

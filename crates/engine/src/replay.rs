@@ -25,6 +25,8 @@ use crate::recover::whole_log;
 pub(crate) struct Replay {
     pub(crate) hash_key: Option<[u8; 32]>,
     pub(crate) marks: BTreeMap<BufferId, (Position, Position)>,
+    /// Where the last article of each buffer begins by the views; its record says where it ends.
+    known: BTreeMap<BufferId, Position>,
     /// The articles behind the checkpoint, for the tools of the buffers, and those withdrawn there.
     pub(crate) placed: Vec<Token>,
     pub(crate) withdrawn: Vec<Token>,
@@ -142,10 +144,11 @@ impl Replay {
         self.is_lost = true;
     }
 
-    /// The buffers stand at least where the views know of an article.
+    /// The buffers stand at least behind the last article of which the views know.
     pub(crate) fn raise_to(&mut self, views: &Views) {
         for (buffer, last) in views.last_positions() {
-            self.raise(buffer, last, Position::ZERO);
+            self.raise(buffer, Position::ZERO, Position::ZERO);
+            self.known.insert(buffer, last);
         }
     }
 
@@ -168,6 +171,7 @@ impl Replay {
             buffer: *buffer,
             end: *end,
             reserved: *reserved,
+            known: self.known.get(buffer).copied(),
         };
         self.marks.iter().map(marks).collect()
     }

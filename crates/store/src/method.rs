@@ -64,6 +64,8 @@ pub struct Marks {
     pub end: Position,
     /// Up to here it may be written.
     pub reserved: Position,
+    /// Here an article begins of which others know than the log: it goes on behind that one, at least.
+    pub known: Option<Position>,
 }
 
 impl Marks {

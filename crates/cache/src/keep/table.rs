@@ -295,6 +295,7 @@ impl Table {
                 buffer,
                 end,
                 reserved,
+                known: None,
             };
             Some((marks, number()?))
         };

@@ -8,6 +8,7 @@ use newsreel_engine::{CheckReport, Engine, EngineConfig};
 use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, OpenMode};
 use newsreel_service::Outcome;
 
+use crate::segments::{large, segments};
 use crate::world::{World, article, config, open_on};
 
 /// Articles before the copy of the log is made, and behind it.
@@ -386,4 +387,111 @@ async fn a_log_that_is_lost_whole_is_told_and_nothing_is_touched_before_it_is_ba
     assert_eq!(world.send(&articles(200, 1)).await, [Outcome::Accepted]);
     assert_eq!(world.high("misc.test"), 201);
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// What becomes of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Log {
+    Lost,
+    PutBack,
+}
+
+/// How many articles there are: when the log is copied, at the checkpoint, and when the machine stops.
+const COPIED: usize = 30;
+const SEALED: usize = 43;
+const SENT: usize = 60;
+
+/// A spool that a crash left with articles behind its last checkpoint, and without its log, or with an old one.
+async fn crashed(
+    config: EngineConfig,
+    octets: usize,
+    log: Log,
+) -> (MemoryDisk, Arc<FakeClock>, Vec<String>) {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let some = |from, to| (from..to).map(|n| large(n, octets)).collect::<Vec<_>>();
+    let world = World::on(Arc::clone(&disk), config);
+    assert!(all(&world.send(&some(0, COPIED)).await, Outcome::Accepted));
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    copy(&memory, "/spool/log", "/old");
+    let world = open_on(disk, &config, &clock);
+    assert!(all(
+        &world.send(&some(COPIED, SEALED)).await,
+        Outcome::Accepted
+    ));
+    world.seal();
+    for from in (SEALED..SENT).step_by(5) {
+        let batch = some(from, SENT.min(from + 5));
+        assert!(all(&world.send(&batch).await, Outcome::Accepted));
+    }
+    let mut texts = Vec::new();
+    for n in 0..SENT {
+        texts.push(world.by_id(&format!("<{n}@t.example>")).await.unwrap());
+    }
+    let left = memory.crash_losing_all();
+    match log {
+        Log::Lost => empty(&left, "/spool/log"),
+        Log::PutBack => copy(&left, "/old", "/spool/log"),
+    }
+    (left, clock, texts)
+}
+
+/// The last article of a checkpoint ends behind the page in which it begins: a start that knows of it by the views alone had
+/// marked the rest as passed over, and so lost what it had acknowledged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_start_without_its_log_writes_into_the_last_article_of_the_checkpoint() {
+    for octets in [100, 1500, 3000, 10_000, 60_000] {
+        for config in [config(16 << 20), segments(|_| ())] {
+            for log in [Log::Lost, Log::PutBack] {
+                let what = format!("{octets} octets, {}, {log:?}", config.store.sets[0].method);
+                let (left, clock, texts) = crashed(config.clone(), octets, log).await;
+                let mut world = open_on(Arc::new(left), &config, &clock);
+                for round in 0..2 {
+                    let mut lost = Vec::new();
+                    for (n, text) in texts.iter().enumerate() {
+                        let id = format!("<{n}@t.example>");
+                        if world.by_id(&id).await.as_ref() != Some(text) {
+                            lost.push(n);
+                        }
+                    }
+                    assert_eq!(lost, [0; 0], "{what}, start {round}");
+                    assert_eq!(world.problems(), [""; 0], "{what}, start {round}");
+                    world = world.restart();
+                }
+            }
+        }
+    }
+}
+
+/// Where the header of that article cannot be read nobody knows where it ends: its text stays as it is, for who mends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_text_behind_a_header_that_cannot_be_read_is_not_marked_as_passed_over() {
+    let config = segments(|_| ());
+    let (left, clock, _) = crashed(config.clone(), 10_000, Log::Lost).await;
+    let subject = format!("Subject: number {}\r\n", SEALED - 1);
+    let places = files(&left, Path::new("/spool/segments"));
+    let at = |octets: &[u8]| {
+        octets
+            .windows(subject.len())
+            .position(|it| it == subject.as_bytes())
+    };
+    let (path, at) = places
+        .iter()
+        .find_map(|(path, octets)| Some((path, at(octets)?)))
+        .unwrap();
+    let text = at..at + 9000;
+    let begin = places[path][..at]
+        .windows(5)
+        .rposition(|it| it == b"Path:")
+        .unwrap();
+    left.corrupt(path, begin as u64 - 16, &[0x5a; 16]).unwrap();
+    let world = open_on(Arc::new(left.clone()), &config, &clock);
+    assert!(octets_of(&left, path)[text.clone()] == places[path][text]);
+    for n in (0..SENT).filter(|n| *n != SEALED - 1) {
+        assert!(
+            world.by_id(&format!("<{n}@t.example>")).await.is_some(),
+            "{n}"
+        );
+    }
 }

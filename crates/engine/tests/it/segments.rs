@@ -16,7 +16,7 @@ use crate::world::{World, article, between_runs, config, open_on};
 const DIR: &str = "/spool/segments/main";
 
 /// One set of segments of a megabyte.
-fn segments(change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
+pub(crate) fn segments(change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
     let mut config = config(4 << 20);
     config.store.buffers.clear();
     let set = &mut config.store.sets[0];
@@ -28,7 +28,7 @@ fn segments(change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
 }
 
 /// An article of about so many octets.
-fn large(n: usize, octets: usize) -> (String, Vec<u8>) {
+pub(crate) fn large(n: usize, octets: usize) -> (String, Vec<u8>) {
     let (id, mut wire) = article(n, "misc.test");
     wire.truncate(wire.len() - 3);
     while wire.len() < octets {

@@ -204,6 +204,7 @@ impl Log {
             buffer,
             end,
             reserved,
+            known: None,
         };
         marks.into_iter().map(mark).collect()
     }

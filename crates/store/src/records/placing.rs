@@ -523,6 +523,7 @@ impl Filling {
             buffer: self.buffer.id,
             end,
             reserved: self.reserved,
+            known: None,
         }
     }
 

@@ -52,7 +52,7 @@ fn batch(buffer: &Buffer, from: (Position, Sequence)) -> Result<(Position, Seque
 /// A stretch between two records in which none can be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gap {
-    from: Position,
+    pub(crate) from: Position,
     to: Position,
     /// Of the record behind it.
     sequence: Sequence,
@@ -234,6 +234,17 @@ pub(crate) fn is_nothing(error: &newsreel_host::Error) -> bool {
 
 /// The sound record that begins exactly here, if it is later than what the log has.
 fn later(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Record>> {
+    // What is older, an unfinished commit of an earlier run left there.
+    Ok(record_at(buffer, at)?.filter(|record| record.sequence > last))
+}
+
+/// Where the sound record ends that begins exactly here.
+pub(crate) fn behind(buffer: &Buffer, at: Position) -> Result<Option<Position>> {
+    Ok(record_at(buffer, at)?.map(|record| record.end))
+}
+
+/// The sound record that begins exactly here.
+fn record_at(buffer: &Buffer, at: Position) -> Result<Option<Record>> {
     let mut octets = [0; RECORD_HEADER];
     if !buffer.geometry().holds(at, RECORD_HEADER as u64) {
         return Ok(None);
@@ -243,8 +254,7 @@ fn later(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Record>
         read => read?,
     }
     let record = Record::read(buffer, at.offset(), &octets);
-    // What is older, an unfinished commit of an earlier run left there.
-    Ok(record.filter(|record| record.at == at && record.sequence > last))
+    Ok(record.filter(|record| record.at == at))
 }
 
 /// Follows the records from a known end on.  Where there is none for `quiet` octets, or no file any more, nothing was

@@ -343,6 +343,7 @@ fn what_was_dropped_hides_nothing_that_is_left() {
         buffer: first.token.buffer(),
         end: first.token.position(),
         reserved: Position::new(3, first.token.position().offset()),
+        known: None,
     };
     let missing = Missing {
         last: Sequence(first.sequence.0 - 1),

@@ -253,6 +253,7 @@ fn version_1_is_still_written_as_it_was() {
         buffer: BufferId(1),
         end: Position::new(30, (1 << 20) - 4096),
         reserved: Position::new(31, 12_288 + 65_536),
+        known: None,
     };
     store.resume(&[marks], Sequence(104)).unwrap();
     for (number, len, expected) in ARTICLES {

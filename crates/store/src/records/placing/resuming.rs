@@ -35,6 +35,10 @@ impl Filling {
         let (end, reserved) = marks.map_or((start, start), |marks| {
             (marks.end.max(start), marks.reserved.max(start))
         });
+        let end = match self.known(marks) {
+            Some(known) => end.max(true_end::behind(&self.buffer, known)?.unwrap_or(known)),
+            None => end,
+        };
         let (end, reserved) = match self.buffer.was_larger {
             true => (geometry.normal(end), geometry.normal(reserved)),
             false => (end, reserved),
@@ -62,6 +66,20 @@ impl Filling {
             )));
         };
         Ok((next, reserved))
+    }
+
+    /// Where an article begins of which others know than the log, when the log knows of none there or behind it.
+    fn known(&self, marks: Option<&Marks>) -> Option<Position> {
+        let marks = marks?;
+        marks.known.filter(|known| *known >= marks.end)
+    }
+
+    /// Whether it is known where the article ends behind which the next one goes.
+    fn is_end_known(&self, marks: Option<&Marks>) -> Result<bool> {
+        match self.known(marks) {
+            Some(known) => Ok(true_end::behind(&self.buffer, known)?.is_some()),
+            None => Ok(true),
+        }
     }
 
     /// Whether it knows of more than the log does: its header, or what lies in it.
@@ -128,7 +146,9 @@ impl Filling {
             return Ok(None);
         };
         if is_end && left.end > next && self.buffer.is_usable() {
-            for gap in &gaps {
+            let is_end_known = self.is_end_known(marks)?;
+            // Else the first gap is the text of an article whose header cannot be read: a scrub may still mend that.
+            for gap in gaps.iter().filter(|gap| is_end_known || gap.from != next) {
                 true_end::close(&self.buffer, gap)?;
             }
             left.has_remains = true_end::clear_page(&self.buffer, left.end)?;

@@ -14,7 +14,7 @@ use newsreel_service::{ArticleQuery, Outcome, Part};
 use newsreel_store::methods::METHODS;
 use newsreel_wire::MessageId;
 
-use crate::world::{World, article, config};
+use crate::world::{World, article, config, open_on};
 
 /// A set in a directory of its own, whose articles are files.
 fn of_method(method: &str, folder: &Path) -> EngineConfig {
@@ -178,6 +178,109 @@ async fn what_stands_in_an_articles_place_is_not_waited_for_served_or_removed() 
         }
         let still = read_whole(&RealDisk, &elsewhere.join("secret"), 1 << 10);
         assert_eq!(still.unwrap(), secret, "{method}");
+    }
+}
+
+/// What may have become of the only file of a set of segments, or of a catalogue: nothing in it can be a record.
+const SPOILT: [&str; 9] = [
+    "cut to 0",
+    "cut to 300",
+    "a text",
+    "a pipe",
+    "a directory",
+    "a link to nowhere",
+    "a link to itself",
+    "a link to a device",
+    "a link to a file",
+];
+
+fn spoil(what: &str, at: &Path, elsewhere: &Path) {
+    let cut = what.strip_prefix("cut to ");
+    if let Some(octets) = cut {
+        let file = RealDisk.open(at, OpenMode::ReadWrite).unwrap();
+        file.set_len(octets.parse().unwrap()).unwrap();
+    } else if what == "a text" {
+        replace_file(&RealDisk, at, &b"hello world\n".repeat(25)).unwrap();
+    } else {
+        put(what, at, elsewhere);
+    }
+}
+
+/// What stands at a path or was set aside there, and its octets where it has some.
+fn remains(at: &Path) -> (Option<bool>, Vec<u8>) {
+    let aside = PathBuf::from(format!("{}.aside", at.display()));
+    let at = entry(&aside).map_or(at, |_| &aside);
+    let octets = read_whole(&RealDisk, at, 1 << 10).unwrap_or_default();
+    (entry(at), octets)
+}
+
+/// A segment that was cut to nothing, or a link to a disk that is not there, ended the start of the whole server where the set had no
+/// other file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_only_segment_is_lost_alone_whatever_stands_in_its_place() {
+    for (what, level) in SPOILT.iter().flat_map(|it| [(it, None), (it, Some(3))]) {
+        let folder = tempfile::Builder::new().prefix("nr").tempdir().unwrap();
+        let mut config = of_method("segment", folder.path());
+        config.store.sets[0].segment_octets = 1 << 20;
+        config.store.sets[0].compression_level = level;
+        let at = folder.path().join("news/00000001.seg");
+        let world = World::on(Arc::new(RealDisk), config);
+        let articles = [0, 1, 2].map(|n| article(n, "misc.test"));
+        assert_eq!(world.send(&articles).await, [Outcome::Accepted; 3]);
+        let World {
+            config,
+            clock,
+            engine,
+            ..
+        } = world;
+        engine.shutdown().unwrap();
+        drop(engine);
+        spoil(what, &at, folder.path());
+        let before = remains(&at);
+        let world = open_on(Arc::new(RealDisk), &config, &clock);
+        assert_eq!(alive(&world, 3).await, [0; 0], "{what}");
+        let state = world.engine.status().buffers[0].state.clone();
+        assert!(state.contains("00000001.seg"), "{what}: {state}");
+        assert_eq!(scrub(&world).damaged.len(), 3, "{what}");
+        let more = [3, 4].map(|n| article(n, "misc.test"));
+        assert_eq!(world.send(&more).await, [Outcome::Accepted; 2], "{what}");
+        let world = world.restart();
+        assert_eq!(alive(&world, 5).await, [3, 4], "{what}");
+        assert_eq!(remains(&at), before, "{what}: it was overwritten");
+        assert!(before.0.is_some(), "{what}");
+    }
+}
+
+/// So did the only file of a catalogue, though each card in it can be made again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_only_file_of_a_catalogue_is_made_again_whatever_stands_in_its_place() {
+    for (what, method) in SPOILT.iter().flat_map(|it| methods().map(move |m| (it, m))) {
+        let folder = tempfile::Builder::new().prefix("nr").tempdir().unwrap();
+        let at = folder.path().join("news/.catalogue/00000001.seg");
+        let world = World::on(Arc::new(RealDisk), of_method(method, folder.path()));
+        let articles = [0, 1, 2].map(|n| article(n, "misc.test"));
+        assert_eq!(world.send(&articles).await, [Outcome::Accepted; 3]);
+        let World {
+            config,
+            clock,
+            engine,
+            ..
+        } = world;
+        engine.shutdown().unwrap();
+        drop(engine);
+        spoil(what, &at, folder.path());
+        let before = remains(&at);
+        let world = open_on(Arc::new(RealDisk), &config, &clock);
+        let state = world.engine.status().buffers[0].state.clone();
+        assert_ne!(state, "ok", "{method}: {what}");
+        assert_eq!(scrub(&world).damaged.len(), 0, "{method}: {what}");
+        assert_eq!(alive(&world, 3).await, [0, 1, 2], "{method}: {what}");
+        let more = [article(3, "misc.test")];
+        assert_eq!(world.send(&more).await, [Outcome::Accepted], "{what}");
+        let world = world.restart();
+        assert_eq!(alive(&world, 4).await, [0, 1, 2, 3], "{method}: {what}");
+        assert_eq!(remains(&at), before, "{method}: {what}: it was overwritten");
+        assert_eq!(world.problems(), Vec::<String>::new(), "{method}: {what}");
     }
 }
 

@@ -429,6 +429,14 @@ impl Filling {
         self.buffer.geometry().start_of(self.next.cycle()) == Some(self.next)
     }
 
+    /// Something was placed in it, ever.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.buffer
+            .geometry()
+            .start_of(1)
+            .is_some_and(|first| self.next > first)
+    }
+
     /// Goes on at the start of the next cycle.
     pub(crate) fn leave_file(&mut self) {
         let next = self.next.cycle().checked_add(1);

@@ -36,23 +36,26 @@ pub(crate) fn signed(file: &dyn File, geometry: &Geometry) -> Result<Signed> {
     let mut at = geometry.data_start;
     while at < end && keys.values().all(|records| *records < RECORDS_ENOUGH) {
         let len = WINDOW.min(end - at);
-        let read = file.read_exact_at(&mut window[..in_memory(len)], at);
-        let len = match read {
+        let got = match file.read_at(&mut window[..in_memory(len)], at) {
             Err(error) if error.is_medium() => {
                 at += PAGE;
                 is_blank = false;
                 continue;
             }
-            read => read.map(|()| len)?,
+            // Somebody may have cut it.
+            got => got?,
         };
         let block = in_memory(geometry.block);
-        let window = &window[..in_memory(len)];
+        let window = &window[..got];
         for offset in (0..window.len()).step_by(block) {
             let octets = &window[offset..];
             is_blank &= octets.iter().take(block).all(|octet| *octet == 0);
             if let Some(key) = key_of_record(octets, at + offset as u64, geometry) {
                 *keys.entry(key).or_default() += 1;
             }
+        }
+        if (got as u64) < len {
+            break;
         }
         at += len;
     }

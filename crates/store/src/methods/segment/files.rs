@@ -232,6 +232,11 @@ impl Segments {
         newest.is_none_or(|newest| *newest < cycle)
     }
 
+    /// Whether there is no file at all.
+    pub(super) fn are_none(&self) -> bool {
+        self.inner.lock().files.is_empty()
+    }
+
     /// Whether the last file could not be made because there was no room; asked once.
     pub(super) fn take_full(&self) -> bool {
         std::mem::take(&mut self.inner.lock().is_full)
@@ -433,15 +438,19 @@ impl Segments {
 
     /// What has the name of a file that is about to be made again, and is nobody's, gets a name of its own.
     fn clear_name(&self, inner: &Inner, path: &Path) -> newsreel_host::Result<()> {
-        if !self.disk.exists(path)? {
+        let held = inner.files.values().find(|held| held.path == path);
+        let is_unknown = held.map(|held| matches!(held.standing, Standing::Unknown(_)));
+        // A link that leads nowhere may lead to somebody's disk again.
+        if is_unknown != Some(true) && !self.disk.exists(path)? {
             return Ok(());
         }
-        let is_served =
-            |held: &Held| held.path == path && !matches!(held.standing, Standing::Unknown(_));
-        if inner.files.values().any(is_served) {
+        if is_unknown == Some(false) {
             return Err(not_named_right(path));
         }
-        let aside = set_aside(self.disk.as_ref(), path)?;
+        let aside = match set_aside(self.disk.as_ref(), path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            aside => aside?,
+        };
         tracing::error!(path = %path.display(), aside = %aside.display(), "another file had the name of a segment that is made again");
         Ok(())
     }
@@ -476,7 +485,14 @@ impl Home for Segments {
             false => OpenMode::ReadWrite,
         };
         let path = held.map_or_else(|| path_of(&self.dir, cycle), |held| held.path.clone());
-        let file = self.disk.open(&path, mode)?;
+        let file = match self.disk.open(&path, mode) {
+            // What has its name has no octets.
+            Err(error) if error.kind() == ErrorKind::NotAFile => {
+                let op = Op::Open;
+                return Err(newsreel_host::Error::NotFound { op, path });
+            }
+            file => file?,
+        };
         let open = inner.files.values().filter(|held| held.open.is_some());
         if open.count() >= OPEN_SEGMENTS_MAX {
             // The oldest are read least, and any may be opened again.

@@ -8,7 +8,7 @@ use newsreel_wire::{BufferId, SetId};
 
 use super::files::{Found, Segments, first_header, key_of, list, path_of};
 use super::set::SegmentSet;
-use super::standing::{SEGMENTS_COMPARED_MAX, Standing, compare, header_in};
+use super::standing::{SEGMENTS_COMPARED_MAX, Standing, compare, header_in, is_stub, open_named};
 use super::{METHOD, NAME};
 use crate::config::SetConfig;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::records::Home;
 use crate::records::buffer::{Buffer, Parts};
 use crate::records::format::{FileHeader, Hints};
 use crate::records::geometry::{BLOCK_MIN, Geometry};
-use crate::records::headers::{Headers, read_headers};
+use crate::records::headers::Headers;
 use crate::records::home::Kind;
 use crate::records::memory::Pool;
 use crate::records::recent::Recent;
@@ -94,7 +94,9 @@ fn find(
     let mut names = list(disk, dir, read_only)?;
     let (header, newest_at, is_rescued) = match newest(opening, config, dir, &names)? {
         Some((header, at)) => (header, at, false),
-        None if names.is_empty() => (first(opening, config, geometry)?, 0, false),
+        None if !holds_any(disk, (dir, &names), geometry)? => {
+            (first(opening, config, geometry)?, 0, false)
+        }
         None => match rescued(opening, config, (dir, &names), geometry)? {
             Ok(rescued) => (rescued, 0, true),
             // Cards are made again from the files of their articles; who only looks finds none.
@@ -144,6 +146,21 @@ fn find(
     })
 }
 
+/// Whether any of the files reaches as far as its first record, or has a header that must be told of: else all that was in them is
+/// lost, as if they were not there.
+fn holds_any(disk: &dyn Disk, (dir, names): (&Path, &[u32]), geometry: &Geometry) -> Result<bool> {
+    for name in names {
+        let Ok(file) = open_named(disk, &path_of(dir, *name))? else {
+            continue;
+        };
+        let is_whole = !is_stub(file.as_ref(), geometry)?;
+        if is_whole || matches!(header_in(file.as_ref())?, Headers::Damaged(_)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What was set aside in this directory: nobody else would ever tell of it again.
 fn told_of_aside(disk: &dyn Disk, dir: &Path) -> Result<Option<String>> {
     let entries = match disk.list(dir) {
@@ -178,8 +195,10 @@ fn rescued(
     let mut are_blank = true;
     for cycle in cycles.iter().rev() {
         let path = path_of(dir, *cycle);
-        let file = opening.disk.open(&path, OpenMode::Read)?;
-        if let Headers::Damaged(why) = read_headers(file.as_ref())? {
+        let Ok(file) = open_named(opening.disk.as_ref(), &path)? else {
+            continue;
+        };
+        if let Headers::Damaged(why) = header_in(file.as_ref())? {
             return Err(wrong(config, &path, why));
         }
         match signed(file.as_ref(), geometry)? {
@@ -257,7 +276,9 @@ fn newest(
     let (mut newest, mut other) = (None::<(FileHeader, u64)>, None);
     for name in names.iter().rev().take(SEGMENTS_COMPARED_MAX) {
         let path = path_of(dir, *name);
-        let file = opening.disk.open(&path, OpenMode::Read)?;
+        let Ok(file) = open_named(opening.disk.as_ref(), &path)? else {
+            continue;
+        };
         let Headers::Sound(header, at, complaint) = header_in(file.as_ref())? else {
             continue;
         };
@@ -279,13 +300,7 @@ fn newest(
 /// The header that the first file of a new set will have, or of one whose files are all gone.
 fn first(opening: &Opening<'_>, config: &SetConfig, geometry: &Geometry) -> Result<FileHeader> {
     let id = match opening.register.id_of(&config.name) {
-        Some(id) => {
-            tracing::warn!(
-                set = config.name,
-                "there are no segments any more: they were removed, or their disk is not mounted"
-            );
-            id
-        }
+        Some(id) => id,
         None if opening.access == Access::ReadOnly => {
             return Err(Error::Config(format!(
                 "set {:?} is made when the server starts",

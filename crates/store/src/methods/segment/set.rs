@@ -248,6 +248,12 @@ impl StorageMethod for SegmentSet {
             tracing::warn!(set = buffer.name, "{complaint}");
             buffer.complain(complaint);
         }
+        if self.files.are_none() && self.filling.has_begun() {
+            tracing::warn!(
+                set = buffer.name,
+                "there are no segments any more: they were removed, or their disk is not mounted"
+            );
+        }
         if buffer.read_only {
             return Ok(());
         }

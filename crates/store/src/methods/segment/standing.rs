@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use newsreel_host::{Disk, File, OpenMode};
+use newsreel_host::{Disk, ErrorKind, File, OpenMode};
 
 use super::files::{Held, key_of, path_of};
 use crate::error::Result;
@@ -43,17 +44,22 @@ pub(super) struct Compared {
     pub(super) files: BTreeMap<u32, Held>,
     /// What is wrong with some of them, for people.
     pub(super) told: Vec<String>,
+    /// Those in which no record can be.
+    stubs: BTreeSet<u32>,
 }
 
 impl Compared {
-    /// Files without headers are what their names say: one was made again for all of them.
+    /// Files without headers are what their names say: one was made again for all of them.  Not those in which no record can be:
+    /// what is left in them is not written over.
     pub(super) fn trust_headless(&mut self) {
-        let standings = self.files.values_mut().map(|held| &mut held.standing);
-        let headless = |it: &&mut Standing| !matches!(it, Standing::Of(_));
-        standings
-            .filter(headless)
-            .for_each(|it| *it = Standing::Right);
         self.told.clear();
+        for (name, held) in &mut self.files {
+            if self.stubs.contains(name) {
+                self.told.extend(told(&held.path, *name, &held.standing));
+            } else if !matches!(held.standing, Standing::Of(_)) {
+                held.standing = Standing::Right;
+            }
+        }
     }
 
     /// What is wrong in a line, for the state of the set.
@@ -64,6 +70,25 @@ impl Compared {
             more => format!("{first} (and {more} more, see the log)"),
         })
     }
+}
+
+/// Opens the file with this name to look at it.  Inside: what is there in its place, a link that leads nowhere or a pipe.
+pub(super) fn open_named(
+    disk: &dyn Disk,
+    path: &Path,
+) -> Result<std::result::Result<Arc<dyn File>, String>> {
+    match disk.open(path, OpenMode::Read) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Ok(Err("it is a symbolic link that leads nowhere".to_owned()))
+        }
+        Err(error) if error.kind() == ErrorKind::NotAFile => Ok(Err(error.to_string())),
+        file => Ok(Ok(file?)),
+    }
+}
+
+/// Whether a file ends before its first record could begin.
+pub(super) fn is_stub(file: &dyn File, geometry: &Geometry) -> Result<bool> {
+    Ok(file.len()? < geometry.data_start)
 }
 
 /// The header of a file, if it has a sound one, and where that lies; else what there is in its place.
@@ -100,6 +125,7 @@ pub(super) fn standing(
                 cycle => Standing::Of(cycle.unwrap_or(said)),
             });
         }
+        Headers::Blank if file.len()? == 0 => "it is empty".to_owned(),
         Headers::Blank => "it is full of zeros where its header should be".to_owned(),
         Headers::Damaged(why) | Headers::Lost(why) => why,
     };
@@ -143,10 +169,18 @@ pub(super) fn compare(
         let path = path_of(dir, *name);
         let standing = match nth < unlooked {
             true => Standing::Right,
-            false => {
-                let file = disk.open(&path, OpenMode::Read)?;
-                standing(file.as_ref(), *name, ours, geometry)?
-            }
+            false => match open_named(disk, &path)? {
+                Err(what) => {
+                    compared.stubs.insert(*name);
+                    Standing::Unknown(what)
+                }
+                Ok(file) => {
+                    if is_stub(file.as_ref(), geometry)? {
+                        compared.stubs.insert(*name);
+                    }
+                    standing(file.as_ref(), *name, ours, geometry)?
+                }
+            },
         };
         if let Some(told) = told(&path, *name, &standing) {
             compared.told.push(told);

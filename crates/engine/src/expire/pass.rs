@@ -242,7 +242,10 @@ impl<'a> Pass<'a> {
                 false => &mut none,
             };
             let of_group = |doomed: &&Doomed| doomed.group == group && doomed.why.is_limit();
-            let rules: BTreeSet<usize> = some.iter().filter(of_group).map(|it| it.rule).collect();
+            // All of them: how much went is heeded once.
+            let doomed = some.iter().chain(&self.doomed).filter(of_group);
+            let rules = doomed.map(|it| it.rule);
+            let rules: BTreeSet<usize> = rules.chain(left.iter().map(|(at, _)| *at)).collect();
             for rule in rules {
                 let mut rest = fewer;
                 if let Some((_, left)) = left.iter_mut().find(|(at, _)| *at == rule) {

@@ -38,9 +38,11 @@ const INODES: u64 = 1024;
 const REST: Duration = Duration::from_millis(500);
 const RESTS_MAX: u32 = 60;
 
-/// The newest article of each group stays, and nothing goes before that is asked for. No checkpoint comes meanwhile: what it writes into
-/// headers and bitmap of cyclic buffers lies on the device of the articles, and would hide whether their area was touched.
-const RULES: &str = "[engine]\ncheckpoint_log_octets = 1099511627776\ncheckpoint_s_max = 86400\n[scrub]\noctets_per_s = 0\n\
+/// The newest article of each group stays, and nothing goes before that is asked for. No checkpoint comes meanwhile, also not for want of
+/// memory: what it writes into headers and bitmap of cyclic buffers, and behind the end of segments, lies on the device of the articles, and
+/// would hide whether their area was touched.
+const RULES: &str = "[engine]\ncheckpoint_log_octets = 1099511627776\ncheckpoint_s_max = 86400\n\
+                     [index]\nhistory_rows_max = 16777216\ntail_bytes_max = 1073741824\n[scrub]\noctets_per_s = 0\n\
                      [expiry]\nrows_per_s = 0\nwithdrawn_max = 1000000000\n[[expire]]\narticles_max = 1\n";
 
 /// What to measure.
@@ -86,8 +88,8 @@ pub struct Row {
     pub expired: u64,
     /// Until nobody is shown them any more, durably.
     pub expiring: Step,
-    /// The server stops with a checkpoint, which writes headers and bitmap of cyclic buffers in front of their articles, and what is left
-    /// of them in the views is taken out of them.
+    /// The server stops with a checkpoint, which writes headers and bitmap of cyclic buffers in front of their articles, notes behind the end
+    /// of segments what went of them, and takes what is left of them in the views out of these.
     pub reclaiming: Step,
 }
 

@@ -225,6 +225,11 @@ fn expired(scene: &Scene<Vec<expiry::Row>>) -> Vec<Line> {
         let touched = row.expiring.articles;
         let touched = touched.map(|cost| (cost.read_octets + cost.written_octets) as f64);
         let each = [&row.expiring, &row.reclaiming].map(|step| row.written_each(step));
+        let noted = row
+            .reclaiming
+            .articles
+            .map_or(0, |cost| cost.written_octets);
+        let noted = noted as f64 / articles.max(1) as f64;
         [
             Line::of(
                 what.clone(),
@@ -235,7 +240,7 @@ fn expired(scene: &Scene<Vec<expiry::Row>>) -> Vec<Line> {
                     "{method}: octets of log and views that are written for one that expires"
                 ),
                 measured: format!(
-                    "{:.0} until it is gone, {:.0} when the views are reclaimed",
+                    "{:.0} until it is gone, {:.0} when the views are reclaimed; {noted:.1} of headers, bitmap and notes then",
                     each[0], each[1]
                 ),
             },
@@ -301,6 +306,7 @@ fn read(scene: &Scene<Vec<Reads>>) -> Vec<Line> {
         match &row.calls {
             Ok(calls) => {
                 let each = *calls as f64 / row.articles.max(1) as f64;
+                let what = format!("{what} ({calls} for {})", row.articles);
                 Line::Bound(Goal::at_most(what, row.asked, each, ""))
             }
             Err(why) => Line::failed(&what, why),

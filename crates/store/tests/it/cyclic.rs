@@ -865,6 +865,31 @@ fn the_bitmap_catches_up_after_failures_and_restarts() {
     }
 }
 
+/// What was withdrawn when nothing else came kept its bits for good: whoever had nothing but the buffer had it again.
+#[test]
+fn a_checkpoint_behind_which_nothing_came_but_a_cancel_takes_its_bit() {
+    let memory = MemoryDisk::new();
+    let mut rig = Rig::new(Arc::new(memory.clone()), &config_of("cnfs", 1 << 20)).unwrap();
+    let tokens: Vec<Token> = (0..3)
+        .map(|number| rig.place(number, 2000).unwrap())
+        .collect();
+    rig.commit().unwrap();
+    rig.checkpoint().unwrap();
+    let name = rig
+        .reader
+        .buffer(tokens[1].buffer())
+        .unwrap()
+        .name()
+        .to_owned();
+    let bits = || bitmap(&memory, &name, 1 << 20);
+    let at = tokens[1].position().offset();
+    assert!(bits().contains(&at));
+    rig.store.withdrawn(&tokens[1..2], &mut Vec::new());
+    rig.checkpoint().unwrap();
+    assert!(!bits().contains(&at), "{:x?}", bits());
+    assert!(!bits().is_empty());
+}
+
 /// A commit begins on a page, so many small ones fill a buffer faster than their octets say: what they take counts.
 #[test]
 fn small_commits_turn_to_the_next_buffer_too() {

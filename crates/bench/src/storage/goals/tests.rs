@@ -155,7 +155,13 @@ fn scenes_are_held_against_what_is_asked() {
         method: method.to_owned(),
         expired: 10,
         expiring: step(octets),
-        reclaiming: step(4096),
+        reclaiming: Step {
+            articles: Some(DeviceCost {
+                written_octets: 4096,
+                ..device(0, 1)
+            }),
+            ..step(0)
+        },
     };
     let removal = |program: &str, removal_us| removal::Row {
         file_system: EXT4.to_owned(),
@@ -208,7 +214,9 @@ fn scenes_are_held_against_what_is_asked() {
     assert_eq!(verdict("segment: octets read and written"), ["missed |"]);
     assert_eq!(
         said(&lines, "cnfs: octets of log and views"),
-        ["to be told | 64 until it is gone, 64 when the views are reclaimed | |"]
+        [
+            "to be told | 64 until it is gone, 64 when the views are reclaimed; 409.6 of headers, bitmap and notes then | |"
+        ]
     );
     assert_eq!(verdict("tradspool in range1024"), ["met |"]);
     assert_eq!(verdict("cancels"), ["missed |"]);

@@ -247,6 +247,11 @@ impl CyclicFile {
         self.gone.get_or_init(|| gone);
     }
 
+    /// Whether articles were withdrawn whose bits are still to go.
+    pub(super) fn has_withdrawn(&self) -> bool {
+        !self.starts.lock().withdrawn().is_empty()
+    }
+
     /// Its header as it was written last.
     pub(super) fn header(&self) -> FileHeader {
         self.header.lock().header.clone()

@@ -344,7 +344,7 @@ impl StorageMethod for Cnfs {
                 }
             };
             let (hints, written) = (filling.hints(), cyclic.file.written());
-            let is_news = hints.merge(written) != written;
+            let is_news = hints.merge(written) != written || cyclic.file.has_withdrawn();
             if is_news || is_cut {
                 out.push(Box::new(BufferCheckpoint {
                     cyclic: cyclic.clone(),

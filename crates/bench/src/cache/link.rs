@@ -19,6 +19,15 @@ use crate::error::Error;
 /// Pieces that are on their way at once.
 const PIECES_MAX: usize = 4096;
 
+/// Whether something goes over it is looked at so often ...
+const SETTLING_LOOK: Duration = Duration::from_millis(20);
+
+/// ... and after so many looks without anything new nothing does.
+const SETTLED_LOOKS: u32 = 15;
+
+/// What goes on for longer is not waited for.
+const SETTLING_LOOKS_MAX: u32 = 500;
+
 /// Octets that are read at once where any number fits through in no time.
 const PIECE_OCTETS: usize = 64 << 10;
 
@@ -115,6 +124,20 @@ impl Link {
         self.address
     }
 
+    /// Waits until something has gone over it, and then nothing for a while; for a bounded time.
+    pub fn settled(&self) {
+        let (mut seen, mut looks_without) = (0, 0);
+        for _ in 0..SETTLING_LOOKS_MAX {
+            sleep(SETTLING_LOOK);
+            let now = self.seen.octets.load(Ordering::Acquire);
+            looks_without = if now > seen { 0 } else { looks_without + 1 };
+            seen = now;
+            if seen > 0 && looks_without >= SETTLED_LOOKS {
+                return;
+            }
+        }
+    }
+
     /// Cuts what goes over it now; who comes again gets through.
     pub fn cut(&self) {
         let mut streams = self
@@ -182,7 +205,7 @@ fn join(
                 None => PIECE_OCTETS,
             };
             let mut piece = vec![0; most];
-            while let Ok(len @ 1..) = from.read(&mut piece) {
+            while let Ok(len @ 1..) = acknowledged(&mut from, &mut piece) {
                 if !is_asking {
                     is_answered.store(true, Ordering::Release);
                 } else if is_answered.swap(false, Ordering::AcqRel) {
@@ -198,6 +221,14 @@ fn join(
         });
     }
     Ok(())
+}
+
+/// Reads what comes, of which the kernel acknowledges each packet at once, as the cache has it do with what comes straight from a
+/// server: one that sends an answer in two small writes (INN) would else wait for the link with the second, 40 ms for each.
+fn acknowledged(from: &mut TcpStream, piece: &mut [u8]) -> std::io::Result<usize> {
+    // It forgets it after a while; without it all is the same, only later.
+    let _ = rustix::net::sockopt::set_tcp_quickack(&*from, true);
+    from.read(piece)
 }
 
 /// Lets each piece out when its time has come.
@@ -227,6 +258,35 @@ mod tests {
             }
         });
         address
+    }
+
+    /// The link had the kernel acknowledge late, and so a server that sends an answer in two small writes waited for it with the second:
+    /// what was measured in front of INN was the link.
+    #[test]
+    fn a_server_that_sends_in_two_small_writes_does_not_wait_for_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = Link::to(listener.local_addr().unwrap(), Pace::default()).unwrap();
+        spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = [0];
+            while stream.read_exact(&mut asked).is_ok() {
+                for octet in [b"a", b"b"] {
+                    stream.write_all(octet).unwrap();
+                }
+            }
+        });
+        let clock = RealClock::new();
+        let mut stream = TcpStream::connect(link.address()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        for _ in 0..100 {
+            stream.write_all(b"?").unwrap();
+            let mut back = [0; 2];
+            let _ = rustix::net::sockopt::set_tcp_quickack(&stream, true);
+            stream.read_exact(&mut back).unwrap();
+        }
+        // Forty milliseconds each were four seconds.
+        let took = clock.monotonic();
+        assert!(took < Duration::from_secs(2), "{took:?}");
     }
 
     #[test]

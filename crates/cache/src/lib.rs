@@ -25,7 +25,7 @@ pub use access_log::{
 };
 pub use cached::{
     ANSWER_US, CServer, CacheSettings, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX,
-    PrefetchLimits, Prefetched, RUNS_MAX, THREADS_MAX,
+    LINES_AT_ONCE_MAX, PrefetchLimits, Prefetched, RUNS_MAX, THREADS_MAX,
 };
 pub use censor::{Censor, CensorConfig, CensorRule, censor_problems};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
@@ -33,4 +33,4 @@ pub use remote::{
     FORWARDED_OCTETS_MAX, Forwarded, MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings,
     Route, Routes, SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness,
 };
-pub use upstream::{SECRET_OCTETS_MAX, Upstream};
+pub use upstream::{AFTER_A_KILL, SECRET_OCTETS_MAX, Upstream};

@@ -5,27 +5,43 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_host::{Disk, read_whole};
 use newsreel_net::client::{Client, ClientError, Connect, Fault, Remote, Socket};
+use tokio::time::{Instant, sleep_until};
 
 use crate::config::UpstreamConfig;
 
 /// A file of certificates, a key or a password is not larger.
 pub const SECRET_OCTETS_MAX: usize = 1 << 20;
 
+/// So long after the start of a process whose forerunner was killed no server is connected to: connections that nobody said goodbye
+/// on count until a server has seen that they are gone, and providers bar accounts that have too many.
+pub const AFTER_A_KILL: Duration = Duration::from_secs(2);
+
 /// The upstream server.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     disk: Arc<dyn Disk>,
     config: UpstreamConfig,
+    /// No connection is made before; none: at once.
+    not_before: Option<Instant>,
 }
 
 impl Upstream {
-    /// Certificates and passwords are files of this disk.
+    /// Certificates and passwords are files of this disk; no connection is made before a time, if there is one.
     #[must_use]
-    pub const fn new(disk: Arc<dyn Disk>, config: UpstreamConfig) -> Self {
-        Self { disk, config }
+    pub const fn new(
+        disk: Arc<dyn Disk>,
+        config: UpstreamConfig,
+        not_before: Option<Instant>,
+    ) -> Self {
+        Self {
+            disk,
+            config,
+            not_before,
+        }
     }
 }
 
@@ -42,6 +58,9 @@ impl Connect for Upstream {
             doing: "the configuration",
             fault: Fault::Unusable(why),
         };
+        if let Some(time) = self.not_before {
+            sleep_until(time).await;
+        }
         let of = self.clone();
         let reading = tokio::task::spawn_blocking(move || of.remote()).await;
         let remote = reading.map_err(|gone| error(gone.to_string()))?;

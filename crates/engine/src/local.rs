@@ -13,7 +13,7 @@ use bytes::Bytes;
 use newsreel_index::{Error as IndexError, Group, GroupFacts, Wait};
 use newsreel_service::posting::Post;
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
+    Arriving, ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, OfferedId,
     Outcome, OverviewRows, Part, ServiceError, Transfer,
 };
@@ -516,7 +516,10 @@ impl NewsService for LocalService {
         }
     }
 
-    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+    async fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Option<Arc<Arriving>>, ServiceError> {
         // Whoever holds it may be waiting for the disk.
         let now = match self.active.try_lock() {
             Some(mut active) => active.lines(&self.shared, Wait::No, out),
@@ -535,7 +538,8 @@ impl NewsService for LocalService {
             }
             done => done,
         }
-        .map_err(|error| index_fault(&error))
+        .map_err(|error| index_fault(&error))?;
+        Ok(None)
     }
 
     async fn numbers(

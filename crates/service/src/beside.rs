@@ -14,6 +14,7 @@ use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime, newsgroups};
 
+use crate::arriving::Arriving;
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
 use crate::connection::{Completion, Connection};
 use crate::error::ServiceError;
@@ -146,6 +147,22 @@ fn listed_there<T: Default>(listed: Result<T, ServiceError>) -> Result<T, Servic
         Err(ServiceError::Away | ServiceError::Offline) => Ok(T::default()),
         listed => listed,
     }
+}
+
+/// The list of a side that broke off.
+const CUT_LIST: ServiceError = ServiceError::Fault("the list of groups broke off");
+
+/// A side's LIST ACTIVE when all of it has come: which of its lines are hidden is not known before.
+async fn append_whole<S: NewsService>(
+    service: &S,
+    out: &mut Vec<Bytes>,
+) -> Result<(), ServiceError> {
+    if let Some(rest) = service.active_list(out).await? {
+        // That somebody is away is said only where no list is kept.
+        rest.whole().await.map_err(|_| CUT_LIST)?;
+        out.push(rest.seen(Bytes::copy_from_slice));
+    }
+    Ok(())
 }
 
 /// Has an article posted on one side; what became of it.
@@ -303,11 +320,14 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         Ok(())
     }
 
-    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+    async fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Option<Arc<Arriving>>, ServiceError> {
         let begun = out.len();
-        self.local.active_list(out).await?;
+        append_whole(&*self.local, out).await?;
         let mut theirs = Vec::new();
-        let listed = self.there.active_list(&mut theirs).await;
+        let listed = append_whole(&*self.there, &mut theirs).await;
         listed_there(listed)?;
         let own: Vec<Bytes> = out.iter().skip(begun).cloned().collect();
         let name = |line: &[u8]| {
@@ -334,7 +354,7 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
                 .collect();
             out.push(shown.into());
         }
-        Ok(())
+        Ok(None)
     }
 
     async fn numbers(

@@ -81,6 +81,8 @@ pub struct GroupSelect<'a> {
     pub changed_since: Option<UnixTime>,
     /// Only groups with a description (LIST NEWSGROUPS).
     pub described: bool,
+    /// Name, marks and status of a row are enough: what it says besides need not be known.
+    pub bare: bool,
 }
 
 impl<'a> GroupSelect<'a> {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
+use crate::arriving::Arriving;
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
 use crate::connection::Connection;
 use crate::error::ServiceError;
@@ -74,11 +75,11 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
     ) -> impl Future<Output = Result<(), ServiceError>> + Send;
 
     /// Appends the lines of LIST ACTIVE for all groups, in wire form, without status line and terminator.  Ready
-    /// made and shared; may lag a second behind.
+    /// made and shared; may lag a second behind.  `Some`: what follows these is still coming from elsewhere.
     fn active_list(
         &self,
         out: &mut Vec<Bytes>,
-    ) -> impl Future<Output = Result<(), ServiceError>> + Send;
+    ) -> impl Future<Output = Result<Option<Arc<Arriving>>, ServiceError>> + Send;
 
     /// Appends the numbers offered in `low..=high`, ascending, at most `limit` of them whatever `out` held before;
     /// `Some(next)` says where to go on.

@@ -389,6 +389,16 @@ fn of_the_cache() -> Vec<Fixed> {
             "of more, those that read longest ago begin anew",
         ),
         row(
+            "Overview lines that a caching server asks for in one round trip",
+            format!("of {} numbers", newsreel_cache::LINES_AT_ONCE_MAX),
+            "in windows that are told as they come; of a reader who has gone meanwhile no more is fetched",
+        ),
+        row(
+            "Before a caching server connects upstream, where the last one was killed",
+            format!("{} s", newsreel_cache::AFTER_A_KILL.as_secs()),
+            "until upstream servers have seen that its connections are gone, these count towards what an account may have",
+        ),
+        row(
             "Segments of a caching server's articles",
             format!(
                 "{}, and an eighth of `cache.octets`",

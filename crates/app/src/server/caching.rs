@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_cache::keep::{Keep, Renumbered};
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
-    AccessLog, CServer, CacheConfig, Censor, Counted, CountedGroup, CountedPart, PrefetchLimits,
-    Prefetched, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
+    AFTER_A_KILL, AccessLog, CServer, CacheConfig, Censor, Counted, CountedGroup, CountedPart,
+    PrefetchLimits, Prefetched, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
-use newsreel_host::{Clock, Disk, LogWriter, RealDisk, random_bytes};
+use newsreel_host::{Clock, Disk, LogWriter, RealDisk, random_bytes, replace_file};
 use newsreel_net::client::{Account, Pool};
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
@@ -30,12 +31,17 @@ use super::logging::{Logging, PATIENCE};
 use super::metrics::MetricsDoor;
 use super::running::{Settings, connections, sessions};
 use super::signals::Signals;
-use super::{Beside, Doors, begin_logging, inherited, kept, runtime, settings, waiting_posts};
+use super::{
+    Beside, Doors, begin_logging, inherited, kept, runtime, settings, tell_listening, waiting_posts,
+};
 use crate::config::{self, Config};
 use crate::control::Progress;
 use crate::control::cache_request::CacheRequest;
 use crate::control::request::Request;
 use crate::control::server::{Answers, ControlSocket};
+
+/// The file in the cache's directory that is there while a server runs: behind one that was killed it is left.
+const RUNNING: &str = "running";
 
 /// What is called so in message-ids where the machine has no name.
 const NO_NAME: &str = "localhost";
@@ -415,7 +421,8 @@ async fn service_of(
     let folder = &config.cache.directory;
     let keep = Keep::open(disk, &config.cache.keep());
     let keep = keep.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
-    let servers = servers(config, disk);
+    let not_before = after_a_kill(disk.as_ref(), folder)?;
+    let servers = servers(config, disk, not_before);
     let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
     let routes = servers.iter().map(|(_, route)| route.clone()).collect();
     let (keep, there) = (Arc::new(keep), remote(config, servers, clock)?);
@@ -438,11 +445,28 @@ async fn service_of(
     Ok((service, pools))
 }
 
+/// Notes that a server runs; when it may connect to those elsewhere, where that is not at once: connections of one that was killed
+/// count there for a moment.
+fn after_a_kill(disk: &dyn Disk, folder: &Path) -> Result<Option<Instant>> {
+    let running = folder.join(RUNNING);
+    if disk.exists(&running)? {
+        let seconds = AFTER_A_KILL.as_secs();
+        tracing::info!(target: "newsreel::server", seconds, "the last server here was killed: those elsewhere are asked after a moment");
+        return Ok(Some(Instant::now() + AFTER_A_KILL));
+    }
+    replace_file(disk, &running, b"")?;
+    Ok(None)
+}
+
 /// The servers elsewhere; their groups are wildmats, as the configuration has been checked.
-fn servers<'c>(config: &'c Config, disk: &Arc<dyn Disk>) -> Vec<(Arc<Pool<Upstream>>, Route)> {
+fn servers<'c>(
+    config: &'c Config,
+    disk: &Arc<dyn Disk>,
+    not_before: Option<Instant>,
+) -> Vec<(Arc<Pool<Upstream>>, Route)> {
     let mut accounts: HashMap<&str, Arc<Account<Upstream>>> = HashMap::new();
     let server = |upstream: &'c UpstreamConfig| {
-        let connect = Upstream::new(Arc::clone(disk), upstream.clone());
+        let connect = Upstream::new(Arc::clone(disk), upstream.clone(), not_before);
         let account = match upstream.account.as_str() {
             "" => None,
             name => {
@@ -679,6 +703,10 @@ impl Caching {
         }
         tending.join_all().await;
         service.stop().await;
+        // Goodbye was said on all connections.
+        if let Err(error) = RealDisk.remove(&self.config.cache.directory.join(RUNNING)) {
+            tracing::warn!(target: "newsreel::server", %error, "the next start will take this server for one that was killed");
+        }
         done
     }
 }
@@ -688,9 +716,7 @@ async fn until_drained(
     (listeners, figures, control): (Listeners, MetricsDoor, ControlSocket),
     signals: Signals,
 ) -> Result<()> {
-    for address in &caching.addresses {
-        tracing::info!(target: "newsreel::server", %address, "listening");
-    }
+    tell_listening(&caching.addresses);
     let front = Arc::clone(&caching);
     let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
     let measuring = figures.run(Arc::clone(&caching), caching.drain.watch());

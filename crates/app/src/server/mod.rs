@@ -23,6 +23,7 @@ mod waiting_posts;
 
 pub(crate) use self::running::certificate;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -316,6 +317,13 @@ async fn served(
     cut
 }
 
+/// Says where it listens.
+fn tell_listening(addresses: &[SocketAddr]) {
+    for address in addresses {
+        tracing::info!(target: "newsreel::server", %address, "listening");
+    }
+}
+
 async fn until_drained(
     engine: &Arc<Engine>,
     disk: &Arc<dyn Disk>,
@@ -346,6 +354,7 @@ async fn until_drained(
         settings: settings(disk, config, &metrics, |config| Some(&config.server.spool))?,
         metrics,
         strangers: LineLimit::default(),
+        caching: cached.as_ref().map(|(caching, _)| Arc::clone(caching)),
         beside,
     });
     let answering = Answering {
@@ -368,9 +377,7 @@ async fn until_drained(
         reason = "ended below, when the listeners have"
     )]
     let signals = tokio::spawn(signals.obey(Arc::clone(&server)));
-    for address in &server.addresses {
-        tracing::info!(target: "newsreel::server", %address, "listening");
-    }
+    tell_listening(&server.addresses);
     let taking = Arc::clone(engine);
     let taking = tokio::task::spawn_blocking(move || taking.take_memory());
     let cut = Box::pin(served(listeners, server, cached)).await;

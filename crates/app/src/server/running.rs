@@ -20,6 +20,7 @@ use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
 use super::Beside;
+use super::caching::Caching;
 use super::front::Front;
 use crate::access::note_values;
 use crate::config::{self, Config};
@@ -36,6 +37,8 @@ pub(crate) struct Server {
     pub(super) settings: Settings,
     /// Lines about connections that are refused.
     pub(super) strangers: LineLimit,
+    /// Groups of servers elsewhere are served, too, from a cache.
+    pub(super) caching: Option<Arc<Caching>>,
     pub(super) beside: Beside,
 }
 
@@ -332,6 +335,9 @@ impl Server {
         self.beside.peers.keep_removed_for(config.feeds.removed_s);
         self.beside.peers.reload(&config.peer);
         self.beside.pulls.reload(&config.pull);
+        if let Some(caching) = &self.caching {
+            caching.service.set_policy(config.cache.policy);
+        }
         know_neighbours(&config, &self.metrics);
         let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config.clone(), session, tls);

@@ -251,6 +251,11 @@ fn halves() -> (String, String) {
 
 impl Halves {
     fn start() -> Self {
+        Self::with(serve_halves)
+    }
+
+    /// One that serves a connection so.
+    fn with(serve: fn(TcpStream, &SyncSender<()>, &Receiver<bool>)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (ask, asked) = sync_channel(16);
@@ -258,7 +263,7 @@ impl Halves {
         spawn(move || {
             // One connection at a time is all that the cache is allowed.
             while let Ok((stream, _)) = listener.accept() {
-                serve_halves(stream, &ask, &going_on);
+                serve(stream, &ask, &going_on);
             }
         });
         Self {
@@ -367,6 +372,100 @@ fn an_article_is_sent_on_while_it_comes_and_never_taken_for_whole_when_it_is_not
     server.stop();
 }
 
+/// A server that lists two groups, the second when a test says so; told to `stop`, it ends the connection in its place.
+fn serve_list(stream: TcpStream, ask: &SyncSender<()>, going_on: &Receiver<bool>) {
+    let mut out = stream.try_clone().unwrap();
+    let mut say = |text: &str| out.write_all(text.as_bytes()).is_ok();
+    say("200 ready\r\n");
+    let first: String = (0..500)
+        .map(|n| format!("misc.many.{n:030} 7 1 y\r\n"))
+        .collect();
+    for command in BufReader::new(stream).lines().map_while(Result::ok) {
+        let is_said = match command.as_str() {
+            "CAPABILITIES" => say("101 list\r\nVERSION 2\r\nREADER\r\n.\r\n"),
+            "LIST ACTIVE" => {
+                say(&format!("215 list\r\n{first}"))
+                    && ask.send(()).is_ok()
+                    && going_on.recv().unwrap_or(false)
+                    && say("misc.last 1 1 y\r\n.\r\n")
+            }
+            _ => say("500 what?\r\n"),
+        };
+        if !is_said {
+            return;
+        }
+    }
+}
+
+/// LIST was answered when all of it had come; now a reader has the first lines while the last are still to come, and one that breaks off
+/// ends his connection, so that he does not take it for whole.
+#[test]
+fn a_list_is_sent_on_while_it_comes_and_never_taken_for_whole_when_it_is_not() {
+    let upstream = Halves::with(serve_list);
+    let cache = Cache::of(upstream.address);
+    let one = format!(
+        "[[upstream]]\naddress = \"{}\"\nconnections = 1\n",
+        upstream.address
+    );
+    let server = cache.serve_with(&one);
+    let ask = || {
+        let mut reader = NewsClient::connect(server.address);
+        assert!(reader.ask("LIST ACTIVE").starts_with("215"));
+        upstream.asked.recv().unwrap();
+        for n in 0..100 {
+            assert_eq!(reader.line(), format!("misc.many.{n:030} 7 1 y"));
+        }
+        reader
+    };
+    let mut cut = ask();
+    upstream.go_on.send(false).unwrap();
+    // What was broken off is asked for once more.
+    upstream.asked.recv().unwrap();
+    upstream.go_on.send(false).unwrap();
+    let rest: Vec<String> = std::iter::repeat_with(|| cut.line())
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert!(
+        rest.len() <= 400 && !rest.contains(&".".to_owned()),
+        "{rest:?}"
+    );
+    let mut whole = ask();
+    upstream.go_on.send(true).unwrap();
+    assert_eq!(whole.block().len(), 401);
+    assert!(whole.ask("LIST").starts_with("215"));
+    assert_eq!(whole.block().len(), 501);
+    assert!(upstream.asked.try_recv().is_err());
+    server.stop();
+}
+
+/// Behind a kill the connections of the old process may still count for the server, and those of the new one were made at once: an
+/// account had too many of them for a moment.
+#[test]
+fn a_server_is_given_a_moment_to_see_that_the_connections_of_a_killed_cache_are_gone() {
+    let upstream = Spool::new();
+    let there = upstream.serve();
+    let cache = Cache::of(there.address);
+    let log = || String::from_utf8(read_whole(&RealDisk, &cache.log(), 1 << 20).unwrap()).unwrap();
+    let asks = |is_stopped: bool| {
+        let (begun, server) = (Instant::now(), cache.serve());
+        let mut reader = NewsClient::connect(server.address);
+        // Nothing is kept of it, so the server has to be asked.
+        assert!(reader.ask("GROUP not.there").starts_with("411"));
+        let (took, waited) = (begun.elapsed(), log().contains("was killed"));
+        match is_stopped {
+            true => server.stop(),
+            false => server.kill(),
+        }
+        (took >= Duration::from_secs(2), waited)
+    };
+    assert!(!asks(true).1);
+    assert!(!asks(false).1, "behind a stop");
+    assert_eq!(asks(false), (true, true));
+    assert_eq!(asks(true), (true, true));
+    assert!(!asks(true).1);
+    there.stop();
+}
+
 /// What nobody has read yet is there when its server has gone: fetched as the configuration says, or by hand.
 #[test]
 fn what_is_prefetched_is_there_without_its_server() {
@@ -423,7 +522,7 @@ fn what_is_prefetched_is_there_without_its_server() {
 }
 
 /// The page of figures at an address.
-fn figures(address: &str) -> String {
+pub(crate) fn figures(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
         .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")

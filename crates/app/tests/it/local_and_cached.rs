@@ -1,6 +1,10 @@
 //! `newsreel serve` with groups of its own, and beside them those of an upstream server.
 
-use crate::caching::{body_of, id};
+use std::time::Duration;
+
+use newsreel_testkit::free_ports;
+
+use crate::caching::{body_of, figures, id};
 use crate::client::NewsClient;
 use crate::spool::{Spool, in_vain, newsreel, said};
 
@@ -106,6 +110,58 @@ fn groups_of_our_own_and_of_an_upstream_server_are_one_server() {
     let here = spool.serve();
     goes_on(&mut NewsClient::connect(here.address));
     here.stop();
+}
+
+/// A server with groups of its own and cached ones told Prometheus nothing of its cache, and said at SIGHUP that it had taken over
+/// another policy, which it had not.
+#[test]
+fn the_cache_of_a_server_with_groups_of_its_own_is_measured_and_obeys_sighup() {
+    let upstream = Spool::new();
+    let there = upstream.serve();
+    upstream.text(&["group", "add", "misc.test"]);
+    let mut feeder = NewsClient::connect(there.address);
+    assert!(feeder.takethis(&id(1), "misc.test").starts_with("239"));
+    let metrics = format!("127.0.0.1:{}", free_ports().unwrap());
+    let config = |policy: &str| {
+        let server = format!("[server]\nmetrics = [{metrics:?}]");
+        Spool::changed(&[("[server]", &server)])
+            + &format!(
+                "\n[cache]\npolicy = {policy:?}\n\n[[upstream]]\naddress = \"{}\"\n",
+                there.address
+            )
+    };
+    let spool = Spool::with(&config("lfua"));
+    let here = spool.serve();
+    spool.text(&["group", "add", "here.only"]);
+    let mut reader = NewsClient::connect(here.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 1 1 1 "));
+    assert!(reader.ask("ARTICLE 1").starts_with("220"));
+    reader.block();
+    let told = |line: &str| figures(&metrics).lines().any(|it| it == line);
+    assert!(told(
+        "newsreel_cache_policy_answers_total{policy=\"lfua\",result=\"miss\"} 1"
+    ));
+    assert!(told("newsreel_groups 1"), "{}", figures(&metrics));
+    let families = figures(&metrics);
+    let mut families: Vec<&str> = families
+        .lines()
+        .filter(|line| line.starts_with("# TYPE"))
+        .collect();
+    let all = families.len();
+    families.sort_unstable();
+    families.dedup();
+    assert_eq!(families.len(), all, "each once");
+    spool.configure(&config("gdsf"));
+    here.signal("HUP");
+    while !spool.log().contains("configuration read again") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(reader.ask(&format!("HEAD {}", id(1))).starts_with("221"));
+    reader.block();
+    let hit = "newsreel_cache_policy_answers_total{policy=\"gdsf\",result=\"hit\"} 1";
+    assert!(told(hit), "{}", figures(&metrics));
+    here.stop();
+    there.stop();
 }
 
 /// What this server would refuse is not posted upstream either: a group of its own that is closed, a poster who posts too often.

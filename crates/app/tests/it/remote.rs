@@ -20,9 +20,9 @@ use newsreel_service::conformance::{Maker, run_some};
 use newsreel_service::memory::{MemoryConfig, MemoryService};
 use newsreel_service::posting::{Post, Poster, PostingConfig};
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Connection, ConnectionId, Direction, Features, Found, GroupCursor,
-    GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, Outcome, OverviewRows, Part,
-    Reject, ServiceError, Transfer,
+    Arriving, ArticleBuf, ArticleQuery, Connection, ConnectionId, Direction, Features, Found,
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, Outcome,
+    OverviewRows, Part, Reject, ServiceError, Transfer,
 };
 use newsreel_session::{Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::CLOCK_START_S;
@@ -171,7 +171,10 @@ impl<S: NewsService> NewsService for Both<S> {
         self.here.groups(select, cursor, limit, visit).await
     }
 
-    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+    async fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Option<Arc<Arriving>>, ServiceError> {
         self.here.active_list(out).await
     }
 

@@ -79,6 +79,12 @@ impl AccessLog {
         line.write(&mut waiting.lines);
     }
 
+    /// Whether something waits to be written.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let waiting = self.waiting.lock();
+        !waiting.lines.is_empty() || waiting.lost > 0
+    }
+
     /// Writes what waits.
     ///
     /// # Errors

@@ -12,9 +12,9 @@ use newsreel_service::{Arriving, ServiceError};
 use newsreel_wire::ArticleNumber;
 use parking_lot::Mutex;
 
-use super::Inner;
 use super::flights::{Flight, Landed};
 use super::line::line_of;
+use super::{Inner, Noted};
 use crate::keep::{Fetched, Kept};
 use crate::remote::Take;
 
@@ -45,7 +45,7 @@ struct Readers {
 }
 
 impl Coming {
-    fn new(id: Box<[u8]>, head_len: usize, octets: Vec<u8>) -> Self {
+    pub(super) fn new(id: Box<[u8]>, head_len: usize, octets: Vec<u8>) -> Self {
         Self {
             id,
             head_len,
@@ -73,7 +73,7 @@ impl Coming {
     }
 
     /// It has so many octets; what is to be counted for those who read it, and how often it was asked for.
-    fn is_whole(&self, octets: u64) -> (u64, u64) {
+    pub(super) fn is_whole(&self, octets: u64) -> (u64, u64) {
         let mut readers = self.readers.lock();
         readers.whole = Some(octets);
         let uncounted = (readers.count * octets).saturating_sub(readers.counted);
@@ -248,7 +248,7 @@ impl<C: Connect> Take for Arrivals<'_, C> {
                 self.inner.counts.came(policy, uncounted);
                 let octets = asked * wire.len() as u64;
                 self.inner
-                    .noted((&coming.id, &wire), false, (asked, octets));
+                    .noted(&Noted::of_wire(&coming.id, &wire), false, (asked, octets));
                 self.ends(&coming.id, wire);
                 coming.arriving.ended(Ok(()));
             }

@@ -14,11 +14,11 @@ use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
 use tokio::time::Instant;
 
-use super::CServer;
 use super::arrivals::Coming;
 use super::flights::{Landed, Wanted};
 use super::line::line_of;
 use super::numbers::{Need, lines};
+use super::{CServer, Noted};
 use crate::keep::{Kept, place_of};
 
 /// So often is asked again for what others gave up.
@@ -36,6 +36,41 @@ fn answer(id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
     out.clear();
     out.copy_content(octets.unwrap_or_default());
     out.set_id(id);
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ask {
+    part: Part,
+    /// Whether a reader asks, whose question is counted and noted; else it is looked at here only.
+    is_counted: bool,
+}
+
+impl Ask {
+    /// What a reader asks for.
+    pub(super) const fn of_reader(part: Part) -> Self {
+        Self {
+            part,
+            is_counted: true,
+        }
+    }
+
+    /// What is looked at here.
+    pub(super) const fn unseen(part: Part) -> Self {
+        Self {
+            part,
+            is_counted: false,
+        }
+    }
+
+    pub(super) const fn part(self) -> Part {
+        self.part
+    }
+
+    /// Whether the answer is counted: that something is there is none.
+    fn counts(self) -> bool {
+        self.is_counted && self.part != Part::Stat
+    }
 }
 
 /// Where an answer came from.
@@ -66,17 +101,17 @@ impl<C: Connect> CServer<C> {
     pub(super) async fn article_of(
         &self,
         query: ArticleQuery<'_>,
-        part: Part,
+        ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
         let begun = Instant::now();
         let (source, number) = match query {
-            ArticleQuery::ById(id) => (self.by_id(id, part, out).await?, ArticleNumber(0)),
+            ArticleQuery::ById(id) => (self.by_id(id, ask, out).await?, ArticleNumber(0)),
             ArticleQuery::ByNumber(group, number) => {
-                (self.by_number(group, number, part, out).await?, number)
+                (self.by_number(group, number, ask, out).await?, number)
             }
         };
-        if let Some(source) = source.filter(|_| part != Part::Stat) {
+        if let Some(source) = source.filter(|_| ask.counts()) {
             let is_kept = source == Source::Kept;
             let octets = out.content().len();
             let policy = self.inner.keep.policy();
@@ -86,11 +121,11 @@ impl<C: Connect> CServer<C> {
     }
 
     /// Answers with an article that is kept.
-    fn answer_kept(&self, id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
-        answer(id, kept, part, out);
-        if part != Part::Stat {
+    fn answer_kept(&self, id: &[u8], kept: &Kept, ask: Ask, out: &mut ArticleBuf) {
+        answer(id, kept, ask.part, out);
+        if ask.counts() {
             let octets = out.content().len() as u64;
-            self.inner.noted((id, &kept.wire), true, (1, octets));
+            self.inner.noted(&Noted::of(id, kept), true, (1, octets));
         }
     }
 
@@ -109,25 +144,25 @@ impl<C: Connect> CServer<C> {
     async fn by_id(
         &self,
         id: MessageId<'_>,
-        part: Part,
+        ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<Option<Source>, ServiceError> {
         let inner = &self.inner;
         let hash = inner.keep.id_hash(id);
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
-                self.answer_kept(id.as_bytes(), &kept, part, out);
+                self.answer_kept(id.as_bytes(), &kept, ask, out);
                 return Ok(Some(Source::Kept));
             }
-            if part == Part::Stat {
+            if ask.part == Part::Stat {
                 let query = ArticleQuery::ById(id);
-                let found = inner.there.article(query, part, out).await?;
+                let found = inner.there.article(query, ask.part, out).await?;
                 return Ok(found.map(|_| Source::There));
             }
             let begin = |flight| self.fetch_by_id(id, flight);
             let landing = inner.flights.landing(Wanted::Id(hash), begin);
             let landed = landing.wait().await;
-            if let ControlFlow::Break(source) = self.came(landed, part, out).await? {
+            if let ControlFlow::Break(source) = self.came(landed, ask, out).await? {
                 return Ok(source);
             }
         }
@@ -138,33 +173,34 @@ impl<C: Connect> CServer<C> {
     async fn came(
         &self,
         landed: &Landed,
-        part: Part,
+        ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<ControlFlow<Option<Source>>, ServiceError> {
         match landed {
             Landed::Found(fetched) => {
-                answer(&fetched.id, &fetched.kept, part, out);
-                if part != Part::Stat {
-                    let noted = (&*fetched.id, &*fetched.kept.wire);
+                answer(&fetched.id, &fetched.kept, ask.part, out);
+                if ask.counts() {
+                    let noted = Noted::of(&fetched.id, &fetched.kept);
                     let octets = out.content().len() as u64;
-                    self.inner.noted(noted, false, (1, octets));
+                    self.inner.noted(&noted, false, (1, octets));
                 }
             }
             Landed::Coming(coming) => {
-                if !self.follow(coming, part, out).await? {
+                if !self.follow(coming, ask, out).await? {
                     return Ok(ControlFlow::Continue(()));
                 }
-                if part != Part::Stat && coming.asked() {
+                if ask.counts() && coming.asked() {
                     let all = |wire: &[u8]| {
                         let octets = wire.len() as u64;
-                        self.inner.noted((&coming.id, wire), false, (1, octets));
+                        let noted = Noted::of_wire(&coming.id, wire);
+                        self.inner.noted(&noted, false, (1, octets));
                     };
                     coming.arriving.seen(all);
                 }
             }
             Landed::Missing => return Ok(ControlFlow::Break(None)),
             Landed::Failed(error) => return Err(error.clone()),
-            Landed::Lost => return Ok(ControlFlow::Continue(())),
+            Landed::Told | Landed::Lost => return Ok(ControlFlow::Continue(())),
         }
         Ok(ControlFlow::Break(Some(Source::There)))
     }
@@ -173,7 +209,7 @@ impl<C: Connect> CServer<C> {
     async fn follow(
         &self,
         coming: &Coming,
-        part: Part,
+        ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<bool, ServiceError> {
         let Coming {
@@ -183,11 +219,11 @@ impl<C: Connect> CServer<C> {
             ..
         } = coming;
         out.clear();
-        let from = match part {
+        let from = match ask.part {
             Part::Whole => 0,
             Part::Body => head_len + 2,
             Part::Stat | Part::Head => {
-                let head = head_len * usize::from(part == Part::Head);
+                let head = head_len * usize::from(ask.part == Part::Head);
                 arriving.seen(|octets| out.copy_content(octets.get(..head).unwrap_or_default()));
                 out.set_id(id);
                 return Ok(true);
@@ -201,7 +237,7 @@ impl<C: Connect> CServer<C> {
         } else {
             out.set_rest(arriving, from);
         }
-        if out.has_more() {
+        if out.has_more() && ask.is_counted {
             let told = from + out.content().len();
             let policy = self.inner.keep.policy();
             self.inner.counts.came(policy, coming.joined(told));
@@ -214,7 +250,7 @@ impl<C: Connect> CServer<C> {
         &self,
         group: GroupId,
         number: ArticleNumber,
-        part: Part,
+        ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<Option<Source>, ServiceError> {
         let inner = &self.inner;
@@ -226,7 +262,7 @@ impl<C: Connect> CServer<C> {
                 return Ok(None);
             }
             let one = (number, number);
-            let known = inner.known((group, &name), &facts, one, Need::Nothing);
+            let known = inner.known((group, &name), &facts, (one, number), Need::Nothing);
             let blocks = known.await?.map_or_else(Vec::new, |known| known.blocks);
             let place = match (lines(&blocks, one).next(), blocks.first()) {
                 (Some((_, line)), _) => Place::Named(message_id(line).unwrap_or_default().to_vec()),
@@ -237,7 +273,7 @@ impl<C: Connect> CServer<C> {
             };
             match &place {
                 Place::Nowhere => return Ok(None),
-                Place::Named(id) if self.answered(id, part, out).await? => {
+                Place::Named(id) if self.answered(id, ask, out).await? => {
                     return Ok(Some(Source::Kept));
                 }
                 Place::Named(_) | Place::There => {}
@@ -256,17 +292,17 @@ impl<C: Connect> CServer<C> {
                 if matches!(landed, Landed::Missing) {
                     inner.there.said_missing(&name, id);
                 }
-                return self.by_id(id, part, out).await;
+                return self.by_id(id, ask, out).await;
             }
             let id = match landed {
                 Landed::Found(fetched) => Some(&fetched.id),
                 Landed::Coming(coming) => Some(&coming.id),
-                Landed::Missing | Landed::Failed(_) | Landed::Lost => None,
+                Landed::Missing | Landed::Failed(_) | Landed::Told | Landed::Lost => None,
             };
             if id.is_some_and(|id| place.is_other(id)) {
                 // The group is another one: nothing that is kept of it is right.
                 inner.on_disk(move |keep| keep.remove_group(&name)).await?;
-            } else if let ControlFlow::Break(source) = self.came(landed, part, out).await? {
+            } else if let ControlFlow::Break(source) = self.came(landed, ask, out).await? {
                 return Ok(source);
             }
         }
@@ -277,13 +313,13 @@ impl<C: Connect> CServer<C> {
     async fn answered(
         &self,
         id: &[u8],
-        part: Part,
+        ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<bool, ServiceError> {
         let Ok(parsed) = MessageId::parse(id) else {
             return Ok(false);
         };
-        if part == Part::Stat {
+        if ask.part == Part::Stat {
             out.clear();
             out.copy_content(b"");
             out.set_id(id);
@@ -291,7 +327,7 @@ impl<C: Connect> CServer<C> {
         }
         let kept = self.kept(self.inner.keep.id_hash(parsed)).await?;
         if let Some(kept) = &kept {
-            self.answer_kept(id, kept, part, out);
+            self.answer_kept(id, kept, ask, out);
         }
         Ok(kept.is_some())
     }

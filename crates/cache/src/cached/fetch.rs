@@ -48,7 +48,8 @@ impl<C: Connect> CServer<C> {
     pub(super) fn fetch_by_id(&self, id: MessageId<'_>, flight: Flight) {
         let id: Box<[u8]> = id.as_bytes().into();
         let inner = Arc::clone(&self.inner);
-        self.spawn(async move { inner.fetched_by_id(&id, flight).await });
+        self.inner
+            .spawn(async move { inner.fetched_by_id(&id, flight).await });
     }
 
     /// Fetches an article of a group, and where it is read one behind the other some more.
@@ -68,7 +69,7 @@ impl<C: Connect> CServer<C> {
             flights.push((number, flight));
         }
         let inner = Arc::clone(&self.inner);
-        self.spawn(async move {
+        self.inner.spawn(async move {
             inner.fetched_in(name, group, flights).await;
         });
     }

@@ -14,11 +14,13 @@ use tokio::sync::SetOnce;
 use super::arrivals::Coming;
 use crate::keep::Fetched;
 
-/// What is fetched: an article whose message-id is known, or not yet.
+/// What is fetched: an article whose message-id is known, or not yet; the overview lines of a window of a group; the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     Id(IdHash),
     Number(GroupId, ArticleNumber),
+    Lines(GroupId, u64),
+    List,
 }
 
 /// What came of it.
@@ -27,6 +29,8 @@ pub(super) enum Landed {
     Found(Fetched),
     /// It is there, and some of it is still to come.
     Coming(Arc<Coming>),
+    /// What the server said of it is kept.
+    Told,
     /// The server does not have it.
     Missing,
     Failed(ServiceError),
@@ -34,7 +38,7 @@ pub(super) enum Landed {
     Lost,
 }
 
-type Landing = Arc<SetOnce<Landed>>;
+pub(super) type Landing = Arc<SetOnce<Landed>>;
 
 /// All flights.
 #[derive(Default)]
@@ -72,7 +76,7 @@ impl Flight {
     }
 
     /// What it ends with, for who began it.
-    fn landing(&self) -> Landing {
+    pub(super) fn landing(&self) -> Landing {
         Arc::clone(&self.landing)
     }
 }

@@ -11,6 +11,8 @@ mod fetch;
 mod flights;
 mod groups;
 mod line;
+mod lines;
+mod list;
 mod numbers;
 mod posting;
 mod prefetch;
@@ -27,28 +29,33 @@ use std::time::Duration;
 use newsreel_net::LineLimit;
 use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
-use newsreel_wire::{GroupId, MessageId};
+use newsreel_wire::{GroupId, GroupName, MessageId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::access_log::{AccessLine, AccessLog};
 use crate::censor::Censor;
-use crate::keep::{Keep, KeptFigures, group_and_date};
+use crate::keep::{Keep, Kept, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
 use counts::Counts;
 use fetch::Run;
 use flights::Flights;
+use lines::Ahead;
 use turns::Turns;
 
 pub use counts::{ANSWER_US, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX};
 pub use fetch::RUNS_MAX;
+pub use lines::LINES_AT_ONCE_MAX;
 pub use prefetch::{PrefetchLimits, Prefetched, THREADS_MAX};
 
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// What readers asked for is written to the access log so often.
+const ACCESS_WRITTEN: Duration = Duration::from_secs(1);
 
 /// How long a stop waits for articles that are under way.
 const STOP: Duration = Duration::from_secs(5);
@@ -70,7 +77,6 @@ pub struct CacheSettings {
 /// A server elsewhere, cached.
 pub struct CServer<C: Connect> {
     inner: Arc<Inner<C>>,
-    tasks: Mutex<JoinSet<()>>,
 }
 
 /// What the tasks share.
@@ -82,6 +88,8 @@ struct Inner<C: Connect> {
     turns: Turns,
     /// How each group is being read, by who read last at the end; an entry for each group that has a name.
     runs: Mutex<HashMap<GroupId, Vec<Run>>>,
+    /// Overview that was fetched before somebody asked for it.
+    ahead: Ahead,
     counts: Counts,
     /// Where it is noted which articles are asked for; none: nowhere.
     access_log: OnceLock<AccessLog>,
@@ -91,6 +99,14 @@ struct Inner<C: Connect> {
     queue: Option<Arc<PostQueue>>,
     posts_changed: Notify,
     lines: LineLimit,
+    /// What goes on when who wanted it has gone: it ends by itself, or with the service.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl<C: Connect> Drop for CServer<C> {
+    fn drop(&mut self) {
+        self.inner.tasks.lock().abort_all();
+    }
 }
 
 impl<C: Connect> fmt::Debug for CServer<C> {
@@ -121,16 +137,17 @@ impl<C: Connect> CServer<C> {
             flights: Arc::default(),
             turns: Turns::default(),
             runs: Mutex::default(),
+            ahead: Ahead::default(),
             counts: Counts::default(),
             access_log: OnceLock::new(),
             censor: OnceLock::new(),
             queue,
             posts_changed: Notify::new(),
             lines: LineLimit::default(),
+            tasks: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
-            tasks: Mutex::default(),
         }
     }
 
@@ -203,14 +220,29 @@ impl<C: Connect> CServer<C> {
     /// Makes what is kept durable from time to time, and sends posts that wait, for ever; given up, [`CServer::stop`] makes
     /// all durable a last time.
     pub async fn tend(&self) {
-        tokio::join!(self.make_durable(), self.send_posts());
+        tokio::join!(
+            self.make_durable(),
+            self.write_access_log_often(),
+            self.send_posts()
+        );
     }
 
     async fn make_durable(&self) {
         loop {
             tokio::time::sleep(CHECKPOINT).await;
+            self.inner.there.put_lists().await;
             let _ = self.inner.on_disk(Keep::checkpoint).await;
-            self.write_access_log().await;
+        }
+    }
+
+    /// Who looks at the log sees what is asked for now.
+    async fn write_access_log_often(&self) {
+        loop {
+            tokio::time::sleep(ACCESS_WRITTEN).await;
+            let log = self.inner.access_log.get();
+            if log.is_some_and(AccessLog::has_waiting) {
+                self.write_access_log().await;
+            }
         }
     }
 
@@ -228,42 +260,71 @@ impl<C: Connect> CServer<C> {
 
     /// Waits a moment for what is under way, ends the rest of it, and makes all durable.
     pub async fn stop(&self) {
-        let mut tasks = std::mem::take(&mut *self.tasks.lock());
+        let mut tasks = std::mem::take(&mut *self.inner.tasks.lock());
         let all = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP, all).await.is_err() {
             tasks.shutdown().await;
         }
+        self.inner.there.put_lists().await;
         let _ = self.inner.on_disk(Keep::checkpoint).await;
         self.write_access_log().await;
     }
+}
 
+/// What is noted of an article that was asked for.
+struct Noted<'a> {
+    id: &'a [u8],
+    octets: usize,
+    group_and_date: (Option<&'a str>, u64),
+}
+
+impl<'a> Noted<'a> {
+    /// One that is there.
+    fn of(id: &'a [u8], kept: &'a Kept) -> Self {
+        Self {
+            id,
+            octets: kept.wire.len(),
+            group_and_date: kept.group_and_date(),
+        }
+    }
+
+    /// One that is nowhere else yet.
+    fn of_wire(id: &'a [u8], wire: &'a [u8]) -> Self {
+        let (group, dated) = group_and_date(wire);
+        Self {
+            id,
+            octets: wire.len(),
+            group_and_date: (group.map(|group| group.as_str()), dated),
+        }
+    }
+}
+
+impl<C: Connect> Inner<C> {
     /// Does something that goes on when who wanted it has gone.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work);
     }
-}
 
-impl<C: Connect> Inner<C> {
     /// An article was asked for, so many times, and answered with so many octets in all: it is counted for its group, and noted
     /// where that is noted.
-    fn noted(&self, (id, wire): (&[u8], &[u8]), is_hit: bool, (times, octets): (u64, u64)) {
+    fn noted(&self, noted: &Noted<'_>, is_hit: bool, (times, octets): (u64, u64)) {
+        let (group, dated) = noted.group_and_date;
         if times == 0 {
             return;
         }
-        let (group, dated) = group_and_date(wire);
-        let name = group.as_ref().map_or("", |group| group.as_str());
-        self.counts.of_group(name, is_hit, times, octets);
-        let (Some(log), Ok(id)) = (self.access_log.get(), MessageId::parse(id)) else {
+        self.counts
+            .of_group(group.unwrap_or(""), is_hit, times, octets);
+        let (Some(log), Ok(id)) = (self.access_log.get(), MessageId::parse(noted.id)) else {
             return;
         };
         let line = AccessLine {
             at: self.there.now().0,
             is_hit,
-            octets: wire.len() as u64,
+            octets: noted.octets as u64,
             dated,
-            group,
+            group: group.and_then(|group| GroupName::parse(group.as_bytes()).ok()),
             id,
         };
         (0..times).for_each(|_| log.note(&line));

@@ -11,16 +11,11 @@ use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::time::Instant;
 
 use super::Inner;
+use super::lines::{Asked, WINDOW_BLOCKS};
 use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, place_of, places_in};
-
-/// Blocks whose overview is asked for at once: about a thousand lines.
-const OVERVIEW_BLOCKS: u64 = 8;
 
 /// Blocks whose numbers are asked for at once: about eight thousand.
 const NUMBER_BLOCKS: u64 = 64;
-
-/// Octets of overview that are taken from the server before they are kept.
-const OVERVIEW_OCTETS: usize = 1 << 20;
 
 /// A range of numbers.
 pub(super) type Numbers = (ArticleNumber, ArticleNumber);
@@ -47,7 +42,11 @@ pub(super) enum Need {
 }
 
 /// The first and the last number of a range that is one of these.
-fn span(blocks: &Blocks, range: Numbers, wanted: impl Fn(&Block, u128) -> u128) -> Option<Numbers> {
+pub(super) fn span(
+    blocks: &Blocks,
+    range: Numbers,
+    wanted: impl Fn(&Block, u128) -> u128,
+) -> Option<Numbers> {
     let mut each = blocks.iter().filter_map(|(number, block)| {
         let places = wanted(block, places_in(*number, range.0, range.1));
         let first = number * BLOCK_NUMBERS;
@@ -67,6 +66,12 @@ fn window(group: &KeptGroup, range: Numbers, blocks: u64) -> Option<Numbers> {
     (low <= high).then_some((low, high))
 }
 
+/// The part of a range whose overview is told at once: to the end of a window as lines are fetched.
+fn overview_window(group: &KeptGroup, range: Numbers) -> Option<Numbers> {
+    let first = place_of(range.0.max(group.low)).0;
+    window(group, range, WINDOW_BLOCKS - first % WINDOW_BLOCKS)
+}
+
 /// Whole blocks of a range, as far as the group has them.
 fn widened(group: &KeptGroup, (low, high): Numbers) -> Numbers {
     let first = place_of(low).0 * BLOCK_NUMBERS;
@@ -82,7 +87,11 @@ fn go_on(window: Numbers, range: Numbers, group: &KeptGroup) -> Option<ArticleNu
 }
 
 impl<C: Connect> Inner<C> {
-    async fn blocks(&self, name: &Arc<str>, (low, high): Numbers) -> Result<Blocks, ServiceError> {
+    pub(super) async fn blocks(
+        &self,
+        name: &Arc<str>,
+        (low, high): Numbers,
+    ) -> Result<Blocks, ServiceError> {
         let numbers = place_of(low).0..=place_of(high).0;
         let in_memory: Option<Blocks> = numbers
             .clone()
@@ -133,12 +142,13 @@ impl<C: Connect> Inner<C> {
     }
 
     /// What is known of a range, after the server was asked for what has to be; none: it could not be kept, so the question
-    /// is the server's.
+    /// is the server's.  `up_to` is where whoever asks will be when all is told that is wanted: what is behind the range is
+    /// asked for in the same round trip.
     pub(super) async fn known(
-        &self,
+        self: &Arc<Self>,
         (id, name): (GroupId, &Arc<str>),
         group: &KeptGroup,
-        range: Numbers,
+        (range, up_to): (Numbers, ArticleNumber),
         need: Need,
     ) -> Result<Option<Known>, ServiceError> {
         let blocks = self.blocks(name, range).await?;
@@ -146,23 +156,55 @@ impl<C: Connect> Inner<C> {
             let is_kept = true;
             return Ok(Some(Known { blocks, is_kept }));
         }
-        let _turn = self.turns.wait(name).await;
-        let mut blocks = self.blocks(name, range).await?;
-        if let Some(stale) = self.stale(&blocks, range, need) {
-            let widened = widened(group, stale);
-            match self.compare((id, name), widened).await {
-                Ok(()) => blocks = self.blocks(name, range).await?,
-                // What is kept is better than nothing, where it may be old at all.
-                Err(_) if self.settings.refresh_s > 0 || self.there.is_offline() => {}
-                Err(error) => return Err(error),
+        let up_to = up_to.min(group.high);
+        let comparing = self.compared((id, name), group, (range, up_to), need);
+        let mut blocks = comparing.await?;
+        while let Some(unknown) = Self::unknown(&blocks, range, need) {
+            match self.have_lines((id, name), group, (unknown, up_to)).await? {
+                Asked::Here => {
+                    blocks = self.blocks(name, range).await?;
+                    // It cannot be kept.
+                    if Self::unknown(&blocks, range, need) == Some(unknown) {
+                        break;
+                    }
+                }
+                // What others asked may be older than this question.
+                Asked::Elsewhere => {
+                    let comparing = self.compared((id, name), group, (range, up_to), need);
+                    blocks = comparing.await?;
+                }
             }
-        }
-        if let Some(unknown) = Self::unknown(&blocks, range, need) {
-            self.fetch_lines((id, name), unknown).await?;
-            blocks = self.blocks(name, range).await?;
         }
         let (is_told, is_kept) = (self.is_told(&blocks, range, need), false);
         Ok(is_told.then_some(Known { blocks, is_kept }))
+    }
+
+    /// What is known of a range, after it was compared with the server where it is too old.
+    async fn compared(
+        &self,
+        (id, name): (GroupId, &Arc<str>),
+        group: &KeptGroup,
+        (range, up_to): (Numbers, ArticleNumber),
+        need: Need,
+    ) -> Result<Blocks, ServiceError> {
+        let _turn = self.turns.wait(name).await;
+        let blocks = self.blocks(name, range).await?;
+        let Some(mut stale) = self.stale(&blocks, range, need) else {
+            return Ok(blocks);
+        };
+        // What is asked for next is too old as well, and is not by then; where nothing may be told again that was told before, it
+        // would be asked for anew.
+        let wide = window(group, (range.0, up_to), NUMBER_BLOCKS);
+        if let Some(wide) = wide.filter(|wide| wide.1 > range.1 && self.settings.refresh_s > 0) {
+            let blocks = self.blocks(name, wide).await?;
+            stale = self.stale(&blocks, wide, need).unwrap_or(stale);
+        }
+        match self.compare((id, name), widened(group, stale)).await {
+            Ok(()) => self.blocks(name, range).await,
+            // What is kept is better than nothing, where it may be old at all.
+            Err(_) if self.settings.refresh_s > 0 || self.there.is_offline() => Ok(blocks),
+            Err(error) => Err(error),
+        }
     }
 
     async fn compare(
@@ -181,34 +223,8 @@ impl<C: Connect> Inner<C> {
             .await
     }
 
-    async fn fetch_lines(
-        &self,
-        (id, name): (GroupId, &Arc<str>),
-        range: Numbers,
-    ) -> Result<(), ServiceError> {
-        let (now, mut from) = (self.there.now(), Some(range.0));
-        while let Some(low) = from {
-            let mut rows = OverviewRows::default();
-            let asking = self
-                .there
-                .overview(id, low, range.1, OVERVIEW_OCTETS, &mut rows);
-            from = asking.await?;
-            let high = from.map_or(range.1, |next| ArticleNumber(next.0.saturating_sub(1)));
-            let name = Arc::clone(name);
-            let telling = self.on_disk(move |keep| {
-                let lines = rows
-                    .text()
-                    .split(|octet| *octet == b'\n')
-                    .filter_map(numbered);
-                keep.tell(&name, &[(low, high)], lines, now);
-            });
-            telling.await?;
-        }
-        Ok(())
-    }
-
     pub(super) async fn numbers_in(
-        &self,
+        self: &Arc<Self>,
         id: GroupId,
         range: Numbers,
         limit: usize,
@@ -220,7 +236,7 @@ impl<C: Connect> Inner<C> {
         let Some(window) = window(&group, range, NUMBER_BLOCKS) else {
             return Ok(None);
         };
-        let known = self.known((id, &name), &group, window, Need::Numbers);
+        let known = self.known((id, &name), &group, (window, window.1), Need::Numbers);
         let Some(known) = known.await? else {
             let there = &self.there;
             return there.numbers(id, range.0, range.1, limit, out).await;
@@ -237,7 +253,7 @@ impl<C: Connect> Inner<C> {
     }
 
     pub(super) async fn overview_in(
-        &self,
+        self: &Arc<Self>,
         id: GroupId,
         range: Numbers,
         limit_bytes: usize,
@@ -246,11 +262,11 @@ impl<C: Connect> Inner<C> {
         let Some((name, group)) = self.group_by_id(id).await? else {
             return Ok(None);
         };
-        let Some(window) = window(&group, range, OVERVIEW_BLOCKS) else {
+        let Some(window) = overview_window(&group, range) else {
             return Ok(None);
         };
         let (had, begun) = (rows.len(), Instant::now());
-        let known = self.known((id, &name), &group, window, Need::Lines);
+        let known = self.known((id, &name), &group, (window, range.1), Need::Lines);
         let (is_kept, next) = match known.await? {
             Some(known) => {
                 let next = told(&known, window, limit_bytes, rows);
@@ -262,13 +278,15 @@ impl<C: Connect> Inner<C> {
                 (false, asking.await?)
             }
         };
+        let is_first = self.ahead.is_first(id, window.0);
+        let is_kept = is_kept && !is_first;
         let octets = rows.len() - had;
         self.counts.overview.answered(is_kept, octets, begun);
         Ok(next)
     }
 
     pub(super) async fn neighbour_of(
-        &self,
+        self: &Arc<Self>,
         id: GroupId,
         number: ArticleNumber,
         direction: Direction,
@@ -290,7 +308,7 @@ impl<C: Connect> Inner<C> {
             let Some(window) = window(&group, whole, NUMBER_BLOCKS) else {
                 return Ok(None);
             };
-            let known = self.known((id, &name), &group, window, Need::Numbers);
+            let known = self.known((id, &name), &group, (window, window.1), Need::Numbers);
             let Some(known) = known.await? else {
                 return self.there.neighbour(id, number, direction, out).await;
             };
@@ -308,7 +326,7 @@ impl<C: Connect> Inner<C> {
                 continue;
             };
             let one = (nearest, nearest);
-            let known = self.known((id, &name), &group, one, Need::Lines);
+            let known = self.known((id, &name), &group, (one, nearest), Need::Lines);
             let Some(known) = known.await? else {
                 return self.there.neighbour(id, number, direction, out).await;
             };
@@ -335,7 +353,7 @@ impl<C: Connect> Inner<C> {
 }
 
 /// A line of overview as it is sent, taken apart.
-fn numbered(line: &[u8]) -> Option<(ArticleNumber, &[u8])> {
+pub(super) fn numbered(line: &[u8]) -> Option<(ArticleNumber, &[u8])> {
     let line = line.strip_suffix(b"\r")?;
     let (number, line) = line.split_at_checked(line.iter().position(|octet| *octet == b'\t')?)?;
     Some((parse_number(number).ok()?, line.get(1..)?))

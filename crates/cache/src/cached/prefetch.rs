@@ -198,7 +198,9 @@ impl<C: Connect> Fetching<C> {
         while low <= last {
             let high = (low + NUMBERS - 1).min(last);
             let range = (ArticleNumber(low), ArticleNumber(high));
-            let known = inner.known((id, name), facts, range, Need::Lines).await?;
+            let up_to = ArticleNumber(last);
+            let known = inner.known((id, name), facts, (range, up_to), Need::Lines);
+            let known = known.await?;
             // What cannot be kept is not worth fetching.
             let Some(known) = known else {
                 return Ok(());
@@ -256,6 +258,7 @@ impl<C: Connect> Inner<C> {
     async fn matching(&self, wildmat: &Wildmat) -> Result<Vec<Arc<str>>, ServiceError> {
         let select = GroupSelect {
             wildmat: Some(wildmat),
+            bare: true,
             ..GroupSelect::default()
         };
         let (mut cursor, mut names) = (GroupCursor::default(), Vec::new());

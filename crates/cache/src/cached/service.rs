@@ -6,9 +6,9 @@ use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::posting::Post;
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Completion, Connection, Direction, Features, Found, GroupCursor,
-    GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows, Part,
-    ServiceError, Transfer,
+    Arriving, ArticleBuf, ArticleQuery, Completion, Connection, Direction, Features, Found,
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows,
+    Part, ServiceError, Transfer,
 };
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::newsgroups;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::CServer;
 use super::groups::info_of;
-use crate::remote::RemoteNewnews;
+use crate::remote::{RemoteNewnews, Wants};
 
 impl<C: Connect> NewsService for CServer<C> {
     type NewnewsCursor = RemoteNewnews<C>;
@@ -51,7 +51,11 @@ impl<C: Connect> NewsService for CServer<C> {
     ) -> Result<(), ServiceError> {
         let (inner, begun) = (&self.inner, Instant::now());
         let begins = cursor.after().is_empty();
-        let is_kept = inner.there.has_fresh_list();
+        let wants = match select.bare {
+            true => Wants::Active,
+            false => Wants::All,
+        };
+        let is_kept = inner.there.has_fresh_list(wants);
         inner.there.groups(select, cursor, limit, visit).await?;
         if begins {
             inner.counts.list.answered(is_kept, 0, begun);
@@ -59,13 +63,11 @@ impl<C: Connect> NewsService for CServer<C> {
         Ok(())
     }
 
-    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
-        let (inner, begun, had) = (&self.inner, Instant::now(), out.len());
-        let is_kept = inner.there.has_fresh_list();
-        inner.there.active_list(out).await?;
-        let octets = out.iter().skip(had).map(Bytes::len).sum();
-        inner.counts.list.answered(is_kept, octets, begun);
-        Ok(())
+    async fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Option<Arc<Arriving>>, ServiceError> {
+        self.inner.list(out).await
     }
 
     async fn numbers(

@@ -8,6 +8,7 @@ use newsreel_service::{ArticleBuf, ArticleQuery, Found, OverviewRows, Part, Serv
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 
 use super::CServer;
+use super::article::Ask;
 use super::numbers::Numbers;
 use crate::censor::Censor;
 use crate::keep::Kept;
@@ -20,7 +21,18 @@ impl<C: Connect> CServer<C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        let found = self.article_of(query, part, out).await?;
+        self.article_asked(query, Ask::of_reader(part), out).await
+    }
+
+    /// The same, whoever asks for it.
+    async fn article_asked(
+        &self,
+        query: ArticleQuery<'_>,
+        ask: Ask,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        let part = ask.part();
+        let found = self.article_of(query, ask, out).await?;
         if let Some(censor) = self.inner.censor.get()
             && found.is_some()
             && part != Part::Stat
@@ -53,11 +65,8 @@ impl<C: Connect> CServer<C> {
         let block = match part {
             Part::Head => content,
             Part::Stat | Part::Body | Part::Whole => {
-                if self
-                    .article_of(query, Part::Head, &mut head)
-                    .await?
-                    .is_none()
-                {
+                let looking = self.article_of(query, Ask::unseen(Part::Head), &mut head);
+                if looking.await?.is_none() {
                     return Ok(true);
                 }
                 head.content()
@@ -95,7 +104,8 @@ impl<C: Connect> CServer<C> {
         if self.inner.censor.get().is_some() {
             let mut head = ArticleBuf::new();
             let query = ArticleQuery::ById(id);
-            let looking = Box::pin(self.article_shown(query, Part::Head, &mut head));
+            let asking = Ask::unseen(Part::Head);
+            let looking = Box::pin(self.article_asked(query, asking, &mut head));
             if looking.await?.is_none() {
                 return Ok(false);
             }

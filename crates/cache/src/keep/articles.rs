@@ -486,10 +486,8 @@ impl Keep {
                 return None;
             }
         };
-        let kept = Arc::new(Kept {
-            head_len: stored.head_len,
-            wire: memory.get(stored.octets)?.to_vec().into(),
-        });
+        let wire = memory.get(stored.octets)?.to_vec().into();
+        let kept = Arc::new(Kept::with_head(wire, stored.head_len));
         self.in_memory.insert(*id, Arc::clone(&kept));
         self.wanted.asked(id, &kept, now);
         Some(kept)

@@ -20,7 +20,7 @@ mod wanted;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use newsreel_host::{Disk, Lock, random_bytes};
@@ -119,20 +119,48 @@ impl KeepSettings {
 }
 
 /// An article in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Kept {
     /// All of it in wire form.
     pub wire: Bytes,
     /// Octets of its header block, empty line not included.
     pub head_len: usize,
+    /// The first group that it names, and its date: looked for once, as each reader of it is counted by them.
+    said: OnceLock<(Option<Box<str>>, u64)>,
 }
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.wire, self.head_len) == (&other.wire, other.head_len)
+    }
+}
+
+impl Eq for Kept {}
 
 impl Kept {
     /// An article as it came; none: it has no end of its header block.
     #[must_use]
     pub fn new(wire: Bytes) -> Option<Self> {
         let head_len = Self::head_len_of(&wire)?;
-        Some(Self { wire, head_len })
+        Some(Self::with_head(wire, head_len))
+    }
+
+    /// An article with a header block of so many octets.
+    const fn with_head(wire: Bytes, head_len: usize) -> Self {
+        Self {
+            wire,
+            head_len,
+            said: OnceLock::new(),
+        }
+    }
+
+    /// The first group that it names, and its date; 0 where that is not said.
+    pub(crate) fn group_and_date(&self) -> (Option<&str>, u64) {
+        let (group, dated) = self.said.get_or_init(|| {
+            let (group, dated) = group_and_date(&self.wire);
+            (group.map(|group| group.as_str().into()), dated)
+        });
+        (group.as_deref(), *dated)
     }
 
     /// Octets of the header block of an article, or its beginning, empty line not included; none: it has no end of it.

@@ -63,8 +63,8 @@ pub(crate) fn group_and_date(wire: &[u8]) -> (Option<GroupName<'_>>, u64) {
 
 /// What policies know of an article: what stands for the first of its groups, and its date; 0 where that is not said.
 pub(super) fn facts_of(kept: &Kept) -> (u64, u64) {
-    let (group, dated) = group_and_date(&kept.wire);
-    let group = group.map_or(0, |group| group_key(group.as_str().as_bytes()));
+    let (group, dated) = kept.group_and_date();
+    let group = group.map_or(0, |group| group_key(group.as_bytes()));
     (group, dated)
 }
 

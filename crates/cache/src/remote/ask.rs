@@ -2,7 +2,9 @@
 //!
 //! What goes wrong is logged here, once; whoever asked is told only that it did.
 
+use std::future::poll_fn;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use newsreel_net::client::{ClientError, Connect, Fault, Lent};
 use newsreel_service::ServiceError;
@@ -40,6 +42,29 @@ pub(super) use asked;
 /// The server may have closed the connection before it saw the question.
 pub(super) const fn is_stale(error: &ClientError) -> bool {
     matches!(error.fault, Fault::Closed)
+}
+
+/// Does several things at the same time; what came of them, in order.
+pub(super) async fn all_of<F: Future>(things: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut under_way: Vec<_> = things.map(|thing| (Box::pin(thing), None)).collect();
+    poll_fn(|cx| {
+        let mut is_ready = true;
+        for (thing, came) in &mut under_way {
+            if came.is_none() {
+                match thing.as_mut().poll(cx) {
+                    Poll::Ready(out) => *came = Some(out),
+                    Poll::Pending => is_ready = false,
+                }
+            }
+        }
+        if is_ready {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    under_way.into_iter().filter_map(|(_, came)| came).collect()
 }
 
 impl<C: Connect> One<C> {

@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::{
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService as _, ServiceError,
@@ -14,8 +15,8 @@ use newsreel_service::{
 use newsreel_wire::{ArticleNumber, GroupName};
 
 use super::RServer;
-use super::ask::{NO_ANSWER, asked};
-use super::listing::{Listing, active_line, status_of};
+use super::ask::{NO_ANSWER, all_of, asked};
+use super::listing::{Listing, TakeList, Wants, active_line, status_of};
 use super::numbers::marks_of;
 use super::one::One;
 
@@ -28,13 +29,17 @@ impl<C: Connect> One<C> {
         name: GroupName<'_>,
     ) -> Result<Option<GroupInfo>, ServiceError> {
         let asked = name.as_str().as_bytes();
+        let listed = self.status_listed(name.as_str());
         let found = asked!(self, client => {
             client.command(&[b"GROUP", asked])?;
-            client.command(&[b"LIST", b"ACTIVE", asked])?;
+            // Servers look through their whole list for one line of it.
+            if listed.is_none() {
+                client.command(&[b"LIST", b"ACTIVE", asked])?;
+            }
             let marks = marks_of(&mut client).await?;
-            let mut status = GroupStatus::Open;
             // Who cannot say the status of one group lets posting be tried.
-            if client.reply("LIST ACTIVE").await? == 215 {
+            let mut status = listed.unwrap_or(GroupStatus::Open);
+            if listed.is_none() && client.reply("LIST ACTIVE").await? == 215 {
                 while let Some(line) = client.line("LIST ACTIVE").await? {
                     if let Some((_, row)) = active_line(line).filter(|(other, _)| *other == name) {
                         status = status_of(&row.status);
@@ -57,6 +62,14 @@ impl<C: Connect> One<C> {
         }))
     }
 
+    /// What a list says of a group's status that is there and not too old.
+    fn status_listed(&self, name: &str) -> Option<GroupStatus> {
+        let refresh = self.common.settings.list_refresh;
+        let kept = self.listing.try_lock().ok()?;
+        let listing = kept.as_ref().filter(|it| it.is_younger(refresh))?;
+        listing.rows.get(name).map(|row| status_of(&row.status))
+    }
+
     /// There is no such group any more: changes of the list do not tell that, so that the next one is fetched whole.
     fn is_gone(&self, name: &str) {
         let listed = self.listing.try_lock();
@@ -67,26 +80,34 @@ impl<C: Connect> One<C> {
     }
 
     /// Whether a listing that begins now gets a list that is there.
-    pub(super) fn has_fresh_list(&self) -> bool {
+    pub(super) fn has_fresh_list(&self, wants: Wants) -> bool {
         let refresh = self.common.settings.list_refresh;
+        let is_fresh = |it: &Arc<Listing>| it.is_younger(refresh) && it.has(wants);
         let kept = self.listing.try_lock();
-        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.is_younger(refresh)))
+        kept.is_ok_and(|kept| kept.as_ref().is_some_and(is_fresh))
     }
 
-    /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.
-    pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
+    /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.  `told` takes one that has
+    /// to be fetched whole as it comes.
+    pub(super) async fn listed(
+        &self,
+        begins: bool,
+        wants: Wants,
+        told: Option<&mut dyn TakeList>,
+    ) -> Result<Arc<Listing>, ServiceError> {
         let mut kept = self.listing.lock().await;
         let refresh = self.common.settings.list_refresh;
-        if let Some(listing) = &*kept
-            && (!begins || listing.is_younger(refresh))
-        {
-            return Ok(listing.clone());
-        }
-        match self.fetched(kept.as_deref()).await {
+        let is_good = |listing: &&Listing| !begins || listing.is_younger(refresh);
+        let fetched = match kept.as_deref().filter(is_good) {
+            Some(listing) if !listing.has(wants) => self.described(listing).await,
+            Some(_) => return kept.clone().ok_or(NO_ANSWER),
+            None => self.fetched(kept.as_deref(), wants, told).await,
+        };
+        match fetched {
             Ok(listing) => {
                 let listing = Arc::new(listing);
                 if !kept.as_ref().is_some_and(|old| old.is_as(&listing)) {
-                    self.put_away(Arc::clone(&listing)).await;
+                    *self.unkept.lock() = Some(Arc::clone(&listing));
                 }
                 Ok(kept.insert(listing).clone())
             }
@@ -95,14 +116,16 @@ impl<C: Connect> One<C> {
                 if kept.is_none() {
                     *kept = self.put_by().await.map(Arc::new);
                 }
-                kept.clone().ok_or(error)
+                let old = kept.clone().filter(|kept| kept.had(wants));
+                old.ok_or(error)
             }
         }
     }
 
-    /// Keeps a list over a restart, where lists are kept.
-    async fn put_away(&self, listing: Arc<Listing>) {
-        if let Some(keep) = self.common.lists.get().map(Arc::clone) {
+    /// Keeps the list over a restart, where lists are kept and there is another than before.  Nobody waits for it who reads.
+    pub(super) async fn put_away(&self) {
+        let listing = self.unkept.lock().take();
+        if let Some((keep, listing)) = self.common.lists.get().map(Arc::clone).zip(listing) {
             let name = self.name.clone();
             let putting =
                 tokio::task::spawn_blocking(move || keep.put_list(&name, &listing.encode()));
@@ -122,25 +145,53 @@ impl<C: Connect> One<C> {
     }
 
     /// A newer list than this one: what has changed of it, where the server tells that, and from time to time all of it.
-    async fn fetched(&self, old: Option<&Listing>) -> Result<Listing, ServiceError> {
+    async fn fetched(
+        &self,
+        old: Option<&Listing>,
+        wants: Wants,
+        mut told: Option<&mut dyn TakeList>,
+    ) -> Result<Listing, ServiceError> {
         let (most, whole_every) = (
             self.common.settings.groups_max,
             self.common.settings.list_whole,
         );
         let wants_whole = self.wants_whole.load(Ordering::Acquire);
-        let old = old.filter(|old| !wants_whole && old.may_be_updated(whole_every));
-        let listing = asked!(self, client => {
-            if let Some(old) = old
+        let updated = old.filter(|old| !wants_whole && old.may_be_updated(whole_every));
+        let (listing, is_whole) = asked!(self, client => {
+            if let Some(old) = updated
                 && let Some(listing) = old.fetch_changes(&mut client, most).await?
             {
-                return Ok(listing);
+                return Ok((listing, false));
             }
-            Listing::fetch(&mut client, most).await
+            // Who was told the beginning of another one is not told this.
+            let told: Option<&mut dyn TakeList> = match &mut told {
+                Some(told) if !told.has_begun() => Some(&mut **told),
+                _ => None,
+            };
+            Ok((Listing::fetch(&mut client, most, wants, told).await?, true))
         });
         if wants_whole {
             self.wants_whole.store(false, Ordering::Release);
         }
-        Ok(listing)
+        if !is_whole {
+            return match listing.has(wants) {
+                true => Ok(listing),
+                false => self.described(&listing).await,
+            };
+        }
+        Ok(match old {
+            _ if listing.has(Wants::All) => listing,
+            Some(old) => listing.with_details_of(old),
+            None => match self.put_by().await {
+                Some(old) => listing.with_details_of(&old),
+                None => listing,
+            },
+        })
+    }
+
+    /// A list with what its groups are about, and when they were made.
+    async fn described(&self, listing: &Listing) -> Result<Listing, ServiceError> {
+        Ok(asked!(self, client => listing.describe(&mut client).await))
     }
 }
 
@@ -158,7 +209,12 @@ impl<C: Connect> RServer<C> {
         limit: usize,
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<(), ServiceError> {
-        let listing = self.listed(cursor.after().is_empty()).await?;
+        let wants = match select.bare {
+            true => Wants::Active,
+            false => Wants::All,
+        };
+        let begins = cursor.after().is_empty();
+        let listing = self.listed(begins, wants, None).await?;
         let (prefix, after) = (select.prefix(), cursor.after());
         let from = match after < prefix {
             true => Bound::Included(prefix),
@@ -209,23 +265,60 @@ impl<C: Connect> RServer<C> {
     }
 
     /// Whether a listing that begins now gets lists that are there.
-    pub(crate) fn has_fresh_list(&self) -> bool {
-        self.ones.iter().all(One::has_fresh_list)
+    pub(crate) fn has_fresh_list(&self, wants: Wants) -> bool {
+        self.ones.iter().all(|one| one.has_fresh_list(wants))
+    }
+
+    /// Whether a list may be told to somebody who asked for it after it was.
+    pub(crate) fn may_share_list(&self) -> bool {
+        !self.common.settings.list_refresh.is_zero()
+    }
+
+    /// Fetches the list, if that is too old; `told` takes it as it comes where it comes from one server.
+    pub(crate) async fn fetch_list(&self, told: &mut dyn TakeList) -> Result<(), ServiceError> {
+        self.listed(true, Wants::Active, Some(told)).await.map(drop)
+    }
+
+    /// Appends the lines of the list, which is not too old.
+    pub(crate) async fn new_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+        let listing = self.listed(true, Wants::Active, None).await?;
+        out.extend(listing.active.iter().cloned());
+        Ok(())
+    }
+
+    /// Appends the lines of the list that is there, however old.
+    pub(crate) async fn last_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+        let listing = self.listed(false, Wants::Active, None).await?;
+        out.extend(listing.active.iter().cloned());
+        Ok(())
+    }
+
+    /// Keeps lists over a restart that are others than before.
+    pub(crate) async fn put_lists(&self) {
+        for one in &self.ones {
+            one.put_away().await;
+        }
     }
 
     /// The list of all groups; a listing that begins gets one that is not too old.  The groups of a server whose list could
     /// never be fetched are not in it.
-    pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
-        let mut parts = Vec::with_capacity(self.ones.len());
-        let mut failed = NO_ANSWER;
-        for one in &self.ones {
-            let listed = one.listed(begins).await;
-            parts.push(listed.map_err(|error| failed = error).ok());
+    pub(super) async fn listed(
+        &self,
+        begins: bool,
+        wants: Wants,
+        told: Option<&mut dyn TakeList>,
+    ) -> Result<Arc<Listing>, ServiceError> {
+        if let [one] = self.ones.as_slice() {
+            return one.listed(begins, wants, told).await;
         }
-        match parts.as_slice() {
-            [Some(only)] => return Ok(Arc::clone(only)),
-            parts if parts.iter().all(Option::is_none) => return Err(failed),
-            _ => {}
+        let mut failed = NO_ANSWER;
+        let listing = self.ones.iter().map(|one| one.listed(begins, wants, None));
+        let listed = all_of(listing).await.into_iter();
+        let parts: Vec<_> = listed
+            .map(|listed| listed.map_err(|error| failed = error).ok())
+            .collect();
+        if parts.iter().all(Option::is_none) {
+            return Err(failed);
         }
         let mut merged = self.merged.lock();
         let is_same = |merged: &Merged| {

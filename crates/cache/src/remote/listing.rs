@@ -1,7 +1,7 @@
 //! The list of a server's groups, as it was at one moment.
 //!
-//! Fetched in one round trip: LIST ACTIVE, and where they are there LIST NEWSGROUPS and LIST ACTIVE.TIMES.  Lines that are no
-//! good are left out, and of a list that is too long what is too much.  Of a server with LIST ACTIVE.MODTIME
+//! Fetched in one round trip: LIST ACTIVE, and where more of groups is wanted LIST NEWSGROUPS and LIST ACTIVE.TIMES.  Lines that
+//! are no good are left out, and of a list that is too long what is too much.  Of a server with LIST ACTIVE.MODTIME
 //! (docs/active-modtime.md) it is brought up to date by the lines that changed, which do not tell of groups that are gone.
 
 use std::collections::BTreeMap;
@@ -32,6 +32,41 @@ const ARGUMENT_OCTETS_MAX: usize = 480;
 /// The longest name of a group's maker that is kept, octets.
 const CREATOR_OCTETS_MAX: usize = 256;
 
+/// Octets of LIST ACTIVE that are told at once as they come.
+const TOLD_OCTETS: usize = 8 << 10;
+
+/// Takes LIST ACTIVE as it comes.
+pub(crate) trait TakeList: Send {
+    /// Some lines more, in wire form.
+    fn lines(&mut self, lines: &[u8]);
+
+    /// There are no more.
+    fn is_whole(&mut self);
+
+    /// Whether something was taken.
+    fn has_begun(&self) -> bool;
+}
+
+/// What is wanted of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// What LIST ACTIVE says.
+    Active,
+    /// What groups are about, and when they were made, too.
+    All,
+}
+
+/// Whether what groups are about, and when they were made, is in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Details {
+    /// Nobody asked for it.
+    Unknown,
+    /// As an older list had it.
+    Older,
+    /// As it is.
+    There,
+}
+
 #[derive(Debug)]
 pub(super) struct Listing {
     /// Shared with the list after it, if nothing has changed.
@@ -44,6 +79,7 @@ pub(super) struct Listing {
     whole: Option<Instant>,
     /// From when on changes count, as the server's DATE said it; none: it does not tell them.
     moment: Option<Moment>,
+    details: Details,
 }
 
 /// A time as DATE says it.
@@ -86,6 +122,19 @@ pub(super) fn active_line(line: &[u8]) -> Option<(GroupName<'_>, Row)> {
         description: "".into(),
     };
     Some((name, row))
+}
+
+/// Appends a line of LIST ACTIVE.
+fn write_line(name: &str, row: &Row, out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_bytes());
+    let mut digits = itoa::Buffer::new();
+    for number in [row.high, row.low] {
+        out.push(b' ');
+        out.extend_from_slice(digits.format(number.0).as_bytes());
+    }
+    out.push(b' ');
+    out.extend_from_slice(row.status.as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 fn text_of(octets: &[u8], octets_max: usize) -> Box<str> {
@@ -156,6 +205,15 @@ where
     Ok(None)
 }
 
+/// Puts the questions in the pipeline what groups are about, and when they were made.
+fn ask_details<Io>(client: &mut Client<Io>) -> Result<(), ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    client.command(&[b"LIST", b"NEWSGROUPS"])?;
+    client.command(&[b"LIST", b"ACTIVE.TIMES"])
+}
+
 /// Takes what groups are about, and when they were made.
 async fn described<Io>(
     client: &mut Client<Io>,
@@ -190,10 +248,12 @@ where
 }
 
 impl Listing {
-    /// Asks for it.
+    /// Asks for it; `told` takes its lines as they come.
     pub(super) async fn fetch<Io>(
         client: &mut Client<Io>,
         groups_max: usize,
+        wants: Wants,
+        mut told: Option<&mut dyn TakeList>,
     ) -> Result<Self, ClientError>
     where
         Io: AsyncRead + AsyncWrite + Unpin,
@@ -203,30 +263,97 @@ impl Listing {
             client.command(&[b"DATE"])?;
         }
         client.command(&[b"LIST", b"ACTIVE"])?;
-        client.command(&[b"LIST", b"NEWSGROUPS"])?;
-        client.command(&[b"LIST", b"ACTIVE.TIMES"])?;
+        if wants == Wants::All {
+            ask_details(client)?;
+        }
         let moment = match tells_changes {
             true => moment_of(client).await?,
             false => None,
         };
-        let mut rows = BTreeMap::new();
+        let (mut rows, mut lines) = (Vec::new(), Vec::new());
         let refused = lines_of(client, "LIST ACTIVE", |line| {
-            if rows.len() < groups_max
-                && let Some((name, row)) = active_line(line)
-            {
-                rows.insert(name.as_str().into(), row);
+            let line = active_line(line).filter(|_| rows.len() < groups_max);
+            let Some((name, row)) = line else {
+                return;
+            };
+            if let Some(told) = &mut told {
+                write_line(name.as_str(), &row, &mut lines);
+                if lines.len() >= TOLD_OCTETS {
+                    told.lines(&lines);
+                    lines.clear();
+                }
             }
+            rows.push((Box::from(name.as_str()), row));
         });
         if let Some(code) = refused.await? {
             return Err(client.refused("LIST ACTIVE", code));
         }
-        described(client, &mut rows).await?;
+        if let Some(told) = told {
+            told.lines(&lines);
+            told.is_whole();
+        }
+        let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
+        let mut details = Details::Unknown;
+        if wants == Wants::All {
+            described(client, &mut rows).await?;
+            details = Details::There;
+        }
         let whole = Some(Instant::now());
         Ok(Self {
             moment,
             whole,
+            details,
             ..Self::of(rows, whole)
         })
+    }
+
+    /// Asks what its groups are about, and when they were made.
+    pub(super) async fn describe<Io>(&self, client: &mut Client<Io>) -> Result<Self, ClientError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        ask_details(client)?;
+        let mut rows = (*self.rows).clone();
+        for row in rows.values_mut() {
+            (row.created, row.creator, row.description) = (UnixTime(0), "-".into(), "".into());
+        }
+        described(client, &mut rows).await?;
+        Ok(Self {
+            rows: Arc::new(rows),
+            active: self.active.clone(),
+            details: Details::There,
+            ..*self
+        })
+    }
+
+    /// The same; what it does not know of groups is as an older one has it.
+    pub(super) fn with_details_of(self, older: &Self) -> Self {
+        if self.details == Details::There || older.details == Details::Unknown {
+            return self;
+        }
+        let mut rows = Arc::unwrap_or_clone(self.rows);
+        for (name, row) in &mut rows {
+            if let Some(old) = older.rows.get(name) {
+                row.created = old.created;
+                row.creator.clone_from(&old.creator);
+                row.description.clone_from(&old.description);
+            }
+        }
+        Self {
+            rows: Arc::new(rows),
+            details: Details::Older,
+            ..self
+        }
+    }
+
+    /// Whether all that is wanted is in it.
+    pub(super) fn has(&self, wants: Wants) -> bool {
+        wants == Wants::Active || self.details == Details::There
+    }
+
+    /// ... or was in an older one.
+    pub(super) fn had(&self, wants: Wants) -> bool {
+        wants == Wants::Active || self.details != Details::Unknown
     }
 
     /// Asks for what has changed since this one; none: the whole has to be asked for.
@@ -271,7 +398,8 @@ impl Listing {
         if refused.await?.is_some() || new.len() > NEW_GROUPS_MAX {
             return Ok(None);
         }
-        for names in together(new.keys().map(|name| &**name)) {
+        let asked = new.keys().filter(|_| self.details == Details::There);
+        for names in together(asked.map(|name| &**name)) {
             client.command(&[b"LIST", b"NEWSGROUPS", names.as_bytes()])?;
             client.command(&[b"LIST", b"ACTIVE.TIMES", names.as_bytes()])?;
             described(client, &mut new).await?;
@@ -293,6 +421,7 @@ impl Listing {
         Ok(Some(Self {
             moment,
             whole: self.whole,
+            details: self.details,
             ..listing
         }))
     }
@@ -304,6 +433,7 @@ impl Listing {
             taken,
             whole: None,
             moment: None,
+            details: Details::Unknown,
         }
     }
 
@@ -359,7 +489,15 @@ impl Listing {
             };
             rows.insert(name.as_str().into(), row);
         }
-        Some(Self::of(rows, None))
+        let is_detailed = |row: &Row| row.created.0 > 0 || !row.description.is_empty();
+        let details = match rows.values().any(is_detailed) {
+            true => Details::Older,
+            false => Details::Unknown,
+        };
+        Some(Self {
+            details,
+            ..Self::of(rows, None)
+        })
     }
 
     /// The groups of several lists, each from the one that it is taken from.
@@ -368,12 +506,18 @@ impl Listing {
         is_taken: impl Fn(usize, &str) -> bool,
         groups_max: usize,
     ) -> Self {
+        let all = parts.iter().flatten().map(|part| part.details);
+        // Least of all first.
+        let details = all.min_by_key(|details| *details as u8);
         let parts = parts.iter().enumerate();
         let rows = parts.flat_map(|(at, part)| part.iter().map(move |part| (at, &part.rows)));
         let rows = rows.flat_map(|(at, rows)| rows.iter().map(move |(name, row)| (at, name, row)));
         let rows = rows.filter(|(at, name, _)| is_taken(*at, name));
         let rows = rows.map(|(_, name, row)| (name.clone(), row.clone()));
-        Self::of(rows.take(groups_max).collect(), Some(Instant::now()))
+        Self {
+            details: details.unwrap_or(Details::Unknown),
+            ..Self::of(rows.take(groups_max).collect(), Some(Instant::now()))
+        }
     }
 }
 
@@ -381,9 +525,7 @@ impl Listing {
 fn active_of(rows: &BTreeMap<Box<str>, Row>) -> Vec<Bytes> {
     let (mut pieces, mut piece) = (Vec::new(), Vec::new());
     for (name, row) in rows {
-        let (high, low) = (row.high, row.low);
-        let line = format!("{name} {high} {low} {}\r\n", row.status);
-        piece.extend_from_slice(line.as_bytes());
+        write_line(name, row, &mut piece);
         if piece.len() >= PIECE_OCTETS {
             pieces.push(std::mem::take(&mut piece).into());
         }

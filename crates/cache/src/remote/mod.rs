@@ -36,7 +36,9 @@ use one::{Common, One};
 
 pub(crate) use article::Take;
 pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
+pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
+pub(crate) use numbers::TakeLines;
 pub(crate) use one::Delivery;
 pub use one::MISSING_IDS_MAX;
 pub use route::{Route, Routes};
@@ -163,11 +165,7 @@ impl<C: Connect> RServer<C> {
 
     /// Which servers can be asked; what they can do is known then.
     pub(crate) async fn greet(&self) -> Vec<bool> {
-        let mut greeted = Vec::with_capacity(self.ones.len());
-        for one in &self.ones {
-            greeted.push(one.greet().await);
-        }
-        greeted
+        ask::all_of(self.ones.iter().map(One::greet)).await
     }
 
     /// The server that a group's numbers come from.

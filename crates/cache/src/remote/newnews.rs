@@ -12,7 +12,7 @@ use newsreel_wire::date::print_nntp;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{MessageId, UnixTime};
 
-use super::listing::together;
+use super::listing::{Wants, together};
 use super::one::One;
 
 /// Where a listing stands.
@@ -45,7 +45,7 @@ impl<C: Connect> One<C> {
         if let Some(one) = wildmat.as_one() {
             return Ok([one.to_owned()].into());
         }
-        let listing = self.listed(true).await?;
+        let listing = self.listed(true, Wants::Active, None).await?;
         let names = listing.rows.keys().map(|name| &**name);
         Ok(together(names.filter(|name| wildmat.matches(name))).into())
     }

@@ -3,6 +3,8 @@
 //! A window is as wide as what was asked for at most, so that an answer is bounded whatever the group; GROUP goes in front of
 //! each in the same round trip and says where the group begins and ends, so that gaps are jumped.
 
+use std::future::Future;
+
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, Direction, OverviewRows, ServiceError};
 use newsreel_wire::overview::{OverviewFields, message_id};
@@ -47,26 +49,39 @@ where
     }
 }
 
-/// Takes the overview lines of a window, each with its number; whether more are wanted is what `take` says.
-async fn overview_window<Io>(
-    client: &mut Client<Io>,
-    group: &str,
-    window: (u64, u64),
-    mut take: impl FnMut(ArticleNumber, &[u8]),
-) -> Result<Option<Marks>, ClientError>
+/// Takes overview lines as they come.
+pub(crate) trait TakeLines: Send {
+    /// All lines have come that are there of a range: the next that was asked for, or its beginning where that were too many.
+    fn window(
+        &mut self,
+        range: (ArticleNumber, ArticleNumber),
+        rows: OverviewRows,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// Puts a question for the overview lines of a window in the pipeline.
+fn ask_overview<Io>(client: &mut Client<Io>, (low, high): (u64, u64)) -> Result<(), ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
-    let (low, high) = window;
     let range = format!("{low}-{high}");
     let over: &[u8] = if client.capabilities().has("OVER") {
         b"OVER"
     } else {
         b"XOVER"
     };
-    client.command(&[b"GROUP", group.as_bytes()])?;
-    client.command(&[over, range.as_bytes()])?;
-    let marks = marks_of(client).await?;
+    client.command(&[over, range.as_bytes()])
+}
+
+/// Takes the answer to it, each line with its number.
+async fn overview_lines<Io>(
+    client: &mut Client<Io>,
+    (low, high): (u64, u64),
+    mut take: impl FnMut(ArticleNumber, &[u8]),
+) -> Result<(), ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
     match client.reply("OVER").await? {
         224 => {
             let mut last = low.saturating_sub(1);
@@ -81,11 +96,58 @@ where
                     take(number, fields);
                 }
             }
+            Ok(())
         }
-        412 | 420 | 423 => {}
-        code => return Err(client.refused("OVER", code)),
+        412 | 420 | 423 => Ok(()),
+        code => Err(client.refused("OVER", code)),
     }
+}
+
+/// Takes the overview lines of a window, each with its number.
+async fn overview_window<Io>(
+    client: &mut Client<Io>,
+    group: &str,
+    window: (u64, u64),
+    take: impl FnMut(ArticleNumber, &[u8]),
+) -> Result<Option<Marks>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    client.command(&[b"GROUP", group.as_bytes()])?;
+    ask_overview(client, window)?;
+    let marks = marks_of(client).await?;
+    overview_lines(client, window, take).await?;
     Ok(marks)
+}
+
+/// Lines that are taken as long as there is room.
+struct Room<'r> {
+    rows: &'r mut OverviewRows,
+    begun: usize,
+    octets_max: usize,
+    /// The first that had none.
+    full: Option<ArticleNumber>,
+}
+
+impl<'r> Room<'r> {
+    const fn new(rows: &'r mut OverviewRows, octets_max: usize) -> Self {
+        Self {
+            begun: rows.len(),
+            rows,
+            octets_max,
+            full: None,
+        }
+    }
+
+    /// One line may go beyond the limit, so that every call gets on.
+    fn take(&mut self, number: ArticleNumber, line: &[u8]) {
+        let is_first = self.rows.len() == self.begun;
+        if self.full.is_none() && (is_first || self.rows.len() < self.octets_max) {
+            self.rows.push(number, line);
+        } else {
+            self.full.get_or_insert(number);
+        }
+    }
 }
 
 impl<C: Connect> One<C> {
@@ -153,19 +215,48 @@ impl<C: Connect> One<C> {
         let begun = rows.len();
         let (marks, full) = asked!(self, client => {
             rows.buffer().truncate(begun);
-            let mut full = None;
+            let mut room = Room::new(rows, limit_bytes);
             let taking = overview_window(&mut client, &name, (low, to), |number, line| {
-                // One line may go beyond the limit, so that every call gets on.
-                if full.is_none() && (rows.len() == begun || rows.len() < limit_bytes) {
-                    rows.push(number, line);
-                } else {
-                    full.get_or_insert(number);
-                }
+                room.take(number, line);
             });
             let marks = taking.await?;
-            Ok((marks, full))
+            Ok((marks, room.full))
         });
         Ok(full.or_else(|| marks.and_then(|marks| go_on(to, high, marks))))
+    }
+
+    /// Asks for the overview lines of ranges of a group in one round trip; they are taken range by range as they come, of each no
+    /// more than so many octets and a line.  Of a group that is not there nothing is.
+    pub(super) async fn lines_in(
+        &self,
+        group: &str,
+        ranges: &[(ArticleNumber, ArticleNumber)],
+        octets_max: usize,
+        take: &mut impl TakeLines,
+    ) -> Result<(), ServiceError> {
+        let mut rest = ranges;
+        asked!(self, client => {
+            client.command(&[b"GROUP", group.as_bytes()])?;
+            for (low, high) in rest {
+                ask_overview(&mut client, (low.0, high.0))?;
+            }
+            let is_there = marks_of(&mut client).await?.is_some();
+            while let Some(((low, high), behind)) = rest.split_first() {
+                let mut rows = OverviewRows::default();
+                let mut room = Room::new(&mut rows, octets_max);
+                let taking = overview_lines(&mut client, (low.0, high.0), |number, line| {
+                    room.take(number, line);
+                });
+                taking.await?;
+                let end = room.full.map_or(*high, |next| ArticleNumber(next.0.saturating_sub(1)));
+                rest = behind;
+                if is_there {
+                    take.window((*low, end), rows).await;
+                }
+            }
+            Ok(())
+        });
+        Ok(())
     }
 
     pub(super) async fn neighbour_of(

@@ -45,6 +45,8 @@ pub(super) struct One<C: Connect> {
     pub(super) capabilities: Mutex<Capabilities>,
     /// Held while the list is fetched, so that it is fetched once for all who want it.
     pub(super) listing: TurnMutex<Option<Arc<Listing>>>,
+    /// A list that is to be kept over a restart.
+    pub(super) unkept: Mutex<Option<Arc<Listing>>>,
     /// The list misses that a group has gone.
     pub(super) wants_whole: AtomicBool,
     /// Message-ids that it said it does not have, and when.
@@ -85,6 +87,7 @@ impl<C: Connect> One<C> {
             common: Arc::clone(common),
             capabilities: Mutex::default(),
             listing: TurnMutex::new(None),
+            unkept: Mutex::default(),
             wants_whole: AtomicBool::new(false),
             missing: Cache::new(MISSING_IDS_MAX),
             lines: LineLimit::default(),

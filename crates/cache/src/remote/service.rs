@@ -6,7 +6,7 @@ use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::posting::{self, Post, Refused};
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
+    Arriving, ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
     GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, Outcome,
     OverviewRows, Part, Reject, ServiceError, Transfer,
 };
@@ -16,6 +16,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
 use super::article::Take;
 use super::ask::NO_ANSWER;
+use super::numbers::TakeLines;
 use super::one::{Delivery, One};
 use super::{RServer, RemoteNewnews};
 
@@ -125,6 +126,21 @@ impl<C: Connect> RServer<C> {
         }
     }
 
+    /// Asks for overview lines of ranges of a group in one round trip; they are taken range by range as they come, of each no more
+    /// than so many octets and a line.
+    pub(crate) async fn lines_in(
+        &self,
+        group: &str,
+        ranges: &[(ArticleNumber, ArticleNumber)],
+        octets_max: usize,
+        take: &mut impl TakeLines,
+    ) -> Result<(), ServiceError> {
+        match self.numbering(group) {
+            Some(one) => one.lines_in(group, ranges, octets_max, take).await,
+            None => Ok(()),
+        }
+    }
+
     /// Asks one after the other for the article that has a message-id, which is taken as it comes; false: it is nowhere.
     pub(crate) async fn article_with_id(
         &self,
@@ -197,10 +213,12 @@ impl<C: Connect> NewsService for RServer<C> {
         self.visit_groups(select, cursor, limit, visit).await
     }
 
-    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
-        let listing = self.listed(true).await?;
-        out.extend(listing.active.iter().cloned());
-        Ok(())
+    async fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Option<Arc<Arriving>>, ServiceError> {
+        self.new_list(out).await?;
+        Ok(None)
     }
 
     async fn numbers(

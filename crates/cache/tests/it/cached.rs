@@ -14,8 +14,8 @@ use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op, 
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Connection, ConnectionId, GroupInfo, NewsService, Outcome,
-    OverviewRows, Part, ServiceError,
+    ArticleBuf, ArticleQuery, Connection, ConnectionId, GroupInfo, GroupStatus, NewsService,
+    Outcome, OverviewRows, Part, ServiceError,
 };
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupName, MessageId};
@@ -116,7 +116,7 @@ fn asked(servers: Vec<(To, Route)>, clock: &Arc<FakeClock>) -> RServer<To> {
     };
     let settings = RemoteSettings {
         article_octets_max: 1 << 20,
-        groups_max: 10,
+        groups_max: 1000,
         list_refresh: minute,
         list_whole: 10 * minute,
         missing_refresh: minute,
@@ -144,6 +144,16 @@ pub(crate) fn rig(count: u64, refresh_s: u64) -> Rig {
         disk,
         here,
     }
+}
+
+/// LIST ACTIVE, when all of it has come.
+pub(crate) async fn whole_list(here: &CServer<To>) -> Result<Vec<u8>, ServiceError> {
+    let mut lines = Vec::new();
+    if let Some(rest) = here.active_list(&mut lines).await? {
+        rest.whole().await?;
+        rest.seen(|octets| lines.push(octets.to_vec().into()));
+    }
+    Ok(lines.concat())
 }
 
 impl Rig {
@@ -253,7 +263,8 @@ async fn what_was_read_once_is_never_asked_for_again() {
 async fn overview_is_asked_for_once_and_then_only_what_is_new() {
     let rig = rig(300, REFRESH_S);
     assert_eq!(rig.overview().await, (1..=300).collect::<Vec<_>>());
-    assert!(rig.to.asked().iter().any(|command| command == "OVER 1-300"));
+    let lines = ["GROUP misc.test", "OVER 1-255", "OVER 256-300"];
+    assert_eq!(rig.to.asked()[2..], lines);
     assert_eq!(rig.overview().await.len(), 300);
     assert_eq!(rig.numbers().await.len(), 300);
     assert_eq!(rig.to.asked(), [""; 0]);
@@ -375,6 +386,85 @@ async fn equal_questions_at_the_same_time_are_one() {
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(rig.read_by_id("<99@t.example>", Part::Whole).await, None);
     assert_eq!(rig.to.asked().len(), 1);
+}
+
+/// Overview of two thousand numbers was asked for in four round trips, and in four again once it was too old, as each window was asked for
+/// when the one before it had been told.
+#[tokio::test(start_paused = true)]
+async fn overview_takes_one_round_trip_and_one_more_when_it_is_too_old() {
+    let rig = rig(2000, REFRESH_S);
+    let round_trip = Duration::from_millis(20);
+    rig.to.0.lock().round_trip = round_trip;
+    let trips = async |expected: u128| {
+        // Marks are had before.
+        let id = rig.group().await.unwrap().id;
+        rig.to.asked();
+        let (begun, mut seen, mut from) = (Instant::now(), 0, Some(ArticleNumber(1)));
+        while let Some(low) = from {
+            let (high, mut rows) = (ArticleNumber(u64::MAX), OverviewRows::default());
+            let asking = rig.here.overview(id, low, high, 16 << 10, &mut rows);
+            from = asking.await.unwrap();
+            seen += rows.rows();
+        }
+        let trips = begun.elapsed().as_millis() / round_trip.as_millis();
+        assert_eq!((seen, trips), (2000, expected), "{:?}", rig.to.asked());
+        rig.to.asked()
+    };
+    let asked = trips(1).await;
+    assert_eq!(asked.len(), 9, "{asked:?}");
+    // What came before it was asked for is no hit.
+    let of_overview = || rig.here.counts()[2].1;
+    let first = of_overview();
+    assert!(first.fetched.answers >= 8, "{first:?}");
+    assert_eq!(trips(0).await, [""; 0]);
+    assert_eq!(of_overview().fetched, first.fetched);
+    rig.later(REFRESH_S);
+    assert_eq!(
+        trips(1).await,
+        ["GROUP misc.test", "LISTGROUP misc.test 1-2000"]
+    );
+}
+
+/// Two who read the same are one question there, and a connection that ends in the middle of the answer takes nothing with it that
+/// had come.
+#[tokio::test(start_paused = true)]
+async fn overview_for_two_is_asked_for_once_also_where_a_connection_ends_in_it() {
+    let rig = rig(2000, REFRESH_S);
+    {
+        let mut toy = rig.to.0.lock();
+        toy.round_trip = Duration::from_millis(20);
+        toy.cuts = Some(("OVER 768-1023", 1000));
+    }
+    rig.group().await;
+    rig.to.asked();
+    let all: Vec<u64> = (1..=2000).collect();
+    let (one, two) = tokio::join!(rig.overview(), rig.overview());
+    assert_eq!((&one, &two), (&all, &all));
+    let asked = rig.to.asked();
+    for window in ["OVER 1-255", "OVER 512-767", "OVER 1792-2000"] {
+        let times = asked.iter().filter(|said| *said == window).count();
+        assert_eq!(times, 1, "{window}: {asked:?}");
+    }
+    assert_eq!(
+        asked.iter().filter(|said| *said == "OVER 768-1023").count(),
+        2
+    );
+}
+
+/// GROUP asked for a line of LIST ACTIVE besides, for which servers look through all of theirs, also where the list was there.
+#[tokio::test]
+async fn a_group_of_a_list_that_is_there_is_one_question() {
+    let rig = rig(3, REFRESH_S);
+    rig.to.0.lock().listed = "alt.one 7 1 m\r\n";
+    whole_list(&rig.here).await.unwrap();
+    rig.here.stop().await;
+    rig.to.asked();
+    assert!(rig.group().await.is_some());
+    assert_eq!(rig.to.asked(), ["GROUP misc.test"]);
+    let name = GroupName::parse(b"alt.one").unwrap();
+    let moderated = rig.here.group(name).await.unwrap().unwrap();
+    assert_eq!(moderated.status, GroupStatus::Moderated);
+    assert_eq!(rig.to.asked(), ["GROUP alt.one"]);
 }
 
 /// The paper's weak spot: it took a round trip for each.
@@ -617,11 +707,7 @@ async fn what_was_posted_here_is_seen_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_hides_nothing_that_is_kept() {
     let rig = rig(5, REFRESH_S);
-    let list = async || {
-        let mut lines = Vec::new();
-        let listed = rig.here.active_list(&mut lines).await;
-        listed.map(|()| lines.concat())
-    };
+    let list = async || whole_list(&rig.here).await;
     assert_eq!(list().await.unwrap(), b"misc.test 5 1 y\r\n");
     assert_eq!(rig.overview().await.len(), 5);
     assert!(rig.read(2).await.unwrap());

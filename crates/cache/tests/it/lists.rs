@@ -1,11 +1,13 @@
 //! The list of groups, brought up to date by what a server tells has changed of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_service::{GroupCursor, GroupSelect, NewsService as _};
+use newsreel_service::{Arriving, GroupCursor, GroupSelect, NewsService as _, ServiceError};
 use newsreel_wire::{GroupName, UnixTime};
+use tokio::sync::Notify;
 
-use crate::cached::{REFRESH_S, Rig, rig};
+use crate::cached::{REFRESH_S, Rig, rig, whole_list};
 
 /// The lines of a listing that begins now.
 async fn listed(rig: &Rig, changed_since: Option<u64>) -> Vec<String> {
@@ -132,4 +134,135 @@ async fn what_has_changed_is_told_on() {
         2,
         "from a time to come"
     );
+}
+
+/// A list of so many groups beside that of the toy, and its lines as they are told.
+fn many(groups: usize) -> (&'static str, String) {
+    let lines: String = (0..groups)
+        .map(|group| format!("alt.group.number.{group} 7 1 y\r\n"))
+        .collect();
+    let told = format!("misc.test 5 1 y\r\n{lines}");
+    (lines.leak(), told)
+}
+
+async fn text_of(rest: &Arriving) -> String {
+    rest.whole().await.unwrap();
+    rest.seen(|octets| String::from_utf8(octets.to_vec()).unwrap())
+}
+
+/// The list of fifty thousand groups was fetched whole, with what they are about, and kept on disk, before its first line went out.
+#[tokio::test(start_paused = true)]
+async fn a_list_is_told_as_it_comes_and_is_one_question_for_all() {
+    let rig = rig(5, REFRESH_S);
+    let (listed_there, told) = many(800);
+    let goes_on = Arc::new(Notify::new());
+    {
+        let mut toy = rig.to.0.lock();
+        toy.listed = listed_there;
+        toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
+    }
+    let mut out = Vec::new();
+    let (one, two) = (
+        rig.here.active_list(&mut out).await.unwrap().unwrap(),
+        rig.here.active_list(&mut out).await.unwrap().unwrap(),
+    );
+    let came = one.seen(|octets| String::from_utf8(octets.to_vec()).unwrap());
+    assert!(
+        came.len() >= 8192 && told.starts_with(&came),
+        "{}",
+        came.len()
+    );
+    assert!(out.is_empty() && Arc::ptr_eq(&one, &two));
+    goes_on.notify_one();
+    assert_eq!(text_of(&one).await, told);
+    assert_eq!(rig.to.asked(), ["LIST ACTIVE"]);
+    // From then on it is there, also for others than asked first.
+    rig.here.stop().await;
+    assert!(rig.here.active_list(&mut out).await.unwrap().is_none());
+    let mut lines: Vec<&str> = told.lines().collect();
+    lines.sort_unstable();
+    let kept = String::from_utf8(out.concat()).unwrap();
+    assert_eq!(kept.lines().collect::<Vec<_>>(), lines);
+    let counted = rig.here.counts()[0].1;
+    assert_eq!((counted.kept.answers, counted.fetched.answers), (1, 2));
+    assert_eq!(counted.fetched.octets, 2 * told.len() as u64);
+    // What groups are about is asked for when somebody wants to know it.
+    assert_eq!(listed(&rig, None).await.len(), 801);
+    assert_eq!(rig.to.asked(), ["LIST NEWSGROUPS", "LIST ACTIVE.TIMES"]);
+    assert_eq!(described(&rig).await, Ok(vec!["What it is".to_owned()]));
+    assert_eq!(rig.to.asked(), [""; 0]);
+}
+
+/// What groups are about.
+async fn described(rig: &Rig) -> Result<Vec<String>, ServiceError> {
+    let select = GroupSelect {
+        described: true,
+        ..GroupSelect::default()
+    };
+    let (mut cursor, mut all) = (GroupCursor::default(), Vec::new());
+    while !cursor.is_done() {
+        let mut visit = |row: newsreel_service::GroupRow<'_>| all.push(row.description.to_owned());
+        let asking = rig.here.groups(select, &mut cursor, 100, &mut visit);
+        asking.await?;
+    }
+    Ok(all)
+}
+
+/// One that breaks off is told to nobody as whole, and is not kept; who asks then begins another.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_breaks_off_is_neither_whole_nor_kept() {
+    let rig = rig(5, REFRESH_S);
+    let (listed_there, told) = many(800);
+    let goes_on = Arc::new(Notify::new());
+    {
+        let mut toy = rig.to.0.lock();
+        toy.listed = listed_there;
+        toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
+    }
+    let mut out = Vec::new();
+    let cut = rig.here.active_list(&mut out).await.unwrap().unwrap();
+    rig.to.0.lock().is_down = true;
+    goes_on.notify_one();
+    assert!(cut.whole().await.is_err());
+    assert!(rig.here.active_list(&mut out).await.is_err());
+    assert!(out.is_empty());
+    rig.to.0.lock().is_down = false;
+    tokio::time::advance(Duration::from_secs(200)).await;
+    let whole = rig.here.active_list(&mut out).await.unwrap().unwrap();
+    assert_eq!(text_of(&whole).await, told);
+    // A connection that ends in it is replaced once: who was told its beginning is not told the other, which is kept.
+    let rig = crate::cached::rig(5, REFRESH_S);
+    {
+        let mut toy = rig.to.0.lock();
+        toy.listed = listed_there;
+        toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
+        toy.cuts = Some(("LIST ACTIVE", 100));
+    }
+    let cut = rig.here.active_list(&mut out).await.unwrap().unwrap();
+    goes_on.notify_one();
+    assert!(cut.whole().await.is_err());
+    assert!(cut.seen(|octets| told.as_bytes().starts_with(octets)));
+    rig.here.stop().await;
+    assert_eq!(rig.to.asked(), ["LIST ACTIVE", "LIST ACTIVE"]);
+    assert!(rig.here.active_list(&mut out).await.unwrap().is_none());
+    assert_eq!(out.concat().len(), told.len());
+}
+
+/// What groups are about is known while their server is away, as it was told last, whatever was listed since.
+#[tokio::test(start_paused = true)]
+async fn what_groups_are_about_is_known_without_their_server() {
+    let rig = rig(5, REFRESH_S);
+    let about = Ok(vec!["What it is".to_owned()]);
+    assert_eq!(described(&rig).await, about);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    whole_list(&rig.here).await.unwrap();
+    rig.here.stop().await;
+    rig.to.0.lock().is_down = true;
+    assert_eq!(described(&rig).await, about);
+    // Where nobody ever asked for it that is no list without any.
+    let other = crate::cached::rig(5, REFRESH_S);
+    whole_list(&other.here).await.unwrap();
+    other.here.stop().await;
+    other.to.0.lock().is_down = true;
+    assert!(described(&other).await.is_err());
 }

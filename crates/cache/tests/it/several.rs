@@ -11,7 +11,7 @@ use newsreel_service::posting::Post;
 use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Part};
 use newsreel_wire::GroupName;
 
-use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig};
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, whole_list};
 use crate::everything;
 use crate::toy::{To, article};
 
@@ -191,14 +191,13 @@ async fn a_server_that_is_said_to_have_the_same_numbers_is_compared() {
 async fn one_list_has_the_groups_of_all() {
     let (rig, backup) = with_backup(5);
     let list = async || {
-        let mut lines = Vec::new();
-        rig.here.active_list(&mut lines).await.unwrap();
-        String::from_utf8(lines.concat()).unwrap()
+        let list = whole_list(&rig.here).await.unwrap();
+        String::from_utf8(list).unwrap()
     };
     rig.to.0.lock().listed = "a.test 1 1 y\r\n";
     // Both have misc.test: it is listed once, as the first says.
     assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
-    assert_eq!(backup.asked().len(), 3);
+    assert_eq!(backup.asked(), ["LIST ACTIVE"]);
     // Once more from what is there.
     assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
     assert_eq!(backup.asked(), [""; 0]);

@@ -65,3 +65,21 @@ async fn what_a_rule_hides_is_neither_listed_nor_there() {
         );
     }
 }
+
+/// What was looked at for a rule counted as another question of a reader.
+#[tokio::test]
+async fn what_rules_look_at_is_no_question_of_a_reader() {
+    let rig = rig(3, REFRESH_S);
+    rig.here
+        .censor(Censor::new(&[rule("misc.*", "Subject", "4")]).unwrap());
+    for part in [Part::Body, Part::Whole, Part::Head, Part::Body] {
+        assert!(rig.read_by_id("<2@t.example>", part).await.is_some());
+    }
+    let id = MessageId::parse(b"<2@t.example>").unwrap();
+    let mut rows = OverviewRows::default();
+    assert!(rig.here.overview_by_id(id, &mut rows).await.unwrap());
+    let [.., (_, articles)] = rig.here.counts();
+    assert_eq!(articles.kept.answers + articles.fetched.answers, 4);
+    let by_group = rig.here.counts_by_group(1);
+    assert_eq!(by_group[0].1.hits + by_group[0].1.misses, 4);
+}

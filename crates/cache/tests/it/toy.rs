@@ -8,6 +8,7 @@ use std::time::Duration;
 use newsreel_net::client::{Client, ClientError, Connect, Remote};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::Notify;
 
 /// What the server has and was asked.
 #[derive(Debug, Default)]
@@ -33,6 +34,9 @@ pub(crate) struct Toy {
     pub(crate) refuses_posts: bool,
     /// It ends the connection, once, so many octets into its answer to a command.
     pub(crate) cuts: Option<(&'static str, usize)>,
+    /// It sends so many octets of its answer to a command, once, and the rest when it is told to; if it is down by then it ends the
+    /// connection instead.
+    pub(crate) holds: Option<(&'static str, usize, Arc<Notify>)>,
 }
 
 /// The way to it.
@@ -105,6 +109,7 @@ impl Toy {
                 Some(lines) => format!("215 changed\r\n{lines}.\r\n"),
                 None => "501 what?\r\n".to_owned(),
             },
+            ["LIST", "NEWSGROUPS"] => "215 list\r\nmisc.test\tWhat it is\r\n.\r\n".to_owned(),
             ["LIST", "NEWSGROUPS", names] if self.changed.is_some() => {
                 format!("215 list\r\n{names}\tWhat is new\r\n.\r\n")
             }
@@ -212,12 +217,22 @@ impl To {
                     }
                 };
                 post = answer.starts_with("340").then(String::new);
+                let mut rest = answer.as_bytes();
+                let holds = self.0.lock().holds.take_if(|(at, ..)| *at == command);
+                if let Some((_, octets, goes_on)) = holds {
+                    let _ = io.write_all(&rest[..octets]).await;
+                    rest = &rest[octets..];
+                    goes_on.notified().await;
+                    if self.0.lock().is_down {
+                        return;
+                    }
+                }
                 let cut = self.0.lock().cuts.take_if(|(at, _)| *at == command);
                 if let Some((_, octets)) = cut {
-                    let _ = io.write_all(&answer.as_bytes()[..octets]).await;
+                    let _ = io.write_all(&rest[..octets]).await;
                     return;
                 }
-                let _ = io.write_all(answer.as_bytes()).await;
+                let _ = io.write_all(rest).await;
             }
         }
     }

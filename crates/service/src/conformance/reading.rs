@@ -236,7 +236,10 @@ pub(super) async fn groups_in_chunks<M: Maker>(m: &M) -> Result<(), String> {
         )?;
     }
     let mut parts = Vec::new();
-    told(service.active_list(&mut parts).await)?;
+    if let Some(rest) = told(service.active_list(&mut parts).await)? {
+        told(rest.whole().await)?;
+        parts.push(rest.seen(bytes::Bytes::copy_from_slice));
+    }
     let lines = String::from_utf8_lossy(&parts.concat()).into_owned();
     same(
         "LIST ACTIVE",

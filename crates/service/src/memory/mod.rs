@@ -315,7 +315,10 @@ impl NewsService for MemoryService {
         Ok(())
     }
 
-    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+    async fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Option<Arc<Arriving>>, ServiceError> {
         let state = self.reading()?;
         // Several parts, as the real one has them.
         let lines: Vec<String> = state
@@ -327,7 +330,7 @@ impl NewsService for MemoryService {
             })
             .collect();
         out.extend(lines.chunks(2).map(|part| Bytes::from(part.concat())));
-        Ok(())
+        Ok(None)
     }
 
     async fn numbers(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_service::{GroupCursor, GroupRow, GroupSelect, NewsService};
+use newsreel_service::{Arriving, GroupCursor, GroupRow, GroupSelect, NewsService};
 use newsreel_wire::date::parse_nntp;
 use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{Wildmat, overview};
@@ -40,6 +40,15 @@ pub(super) const SPEC: Spec = Spec {
     codes: &[215, 503],
 };
 
+/// All groups, of which no more is wanted than LIST ACTIVE says.
+const BARE: GroupSelect<'static> = GroupSelect {
+    wildmat: None,
+    created_since: None,
+    changed_since: None,
+    described: false,
+    bare: true,
+};
+
 const FOLLOWS: &[u8] = b"215 List follows\r\n";
 
 /// Writes a row's line, without CRLF.
@@ -68,26 +77,27 @@ where
         core.reply("501 Too many arguments\r\n");
         return Ok(());
     }
-    let rows: Option<(WriteRow, bool)> = if command.arg_is(0, "ACTIVE") {
-        Some((write_active, false))
+    let all = GroupSelect::default();
+    let described = true;
+    let rows: Option<(WriteRow, GroupSelect<'_>)> = if command.arg_is(0, "ACTIVE") {
+        Some((write_active, BARE))
     } else if command.arg_is(0, "ACTIVE.TIMES") {
-        Some((write_times, false))
+        Some((write_times, all))
     } else if command.arg_is(0, "COUNTS") {
-        Some((write_counts, false))
+        Some((write_counts, BARE))
     } else if command.arg_is(0, "NEWSGROUPS") {
-        Some((write_description, true))
+        Some((write_description, GroupSelect { described, ..all }))
     } else {
         None
     };
-    if let Some((write, described)) = rows {
+    if let Some((write, select)) = rows {
         let Ok(wildmat) = command.arg(1).map(Wildmat::parse_argument).transpose() else {
             core.reply("501 Malformed wildmat\r\n");
             return Ok(());
         };
         let select = GroupSelect {
             wildmat: wildmat.as_ref(),
-            described,
-            ..GroupSelect::default()
+            ..select
         };
         return groups(core, FOLLOWS, select, write).await;
     }
@@ -114,7 +124,7 @@ where
     let select = GroupSelect {
         wildmat: wildmat.as_ref(),
         changed_since: Some(since),
-        ..GroupSelect::default()
+        ..BARE
     };
     groups(core, FOLLOWS, select, write_active).await
 }
@@ -185,17 +195,43 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     if !core.grant.reads_all() || !core.grant.list {
-        return groups(core, FOLLOWS, GroupSelect::default(), write_active).await;
+        return groups(core, FOLLOWS, BARE, write_active).await;
     }
     let scratch = scratch_of(&mut core.scratch);
-    if let Err(error) = core.service.active_list(&mut scratch.parts).await {
-        core.reply_error(&error);
-        return Ok(());
-    }
+    let rest = match core.service.active_list(&mut scratch.parts).await {
+        Ok(rest) => rest,
+        Err(error) => {
+            core.reply_error(&error);
+            return Ok(());
+        }
+    };
     core.reply("215 List follows\r\n");
     core.send_parts().await?;
+    if let Some(rest) = rest {
+        // In a box: few lists are still coming, and every connection has room for what is not.
+        Box::pin(send_coming(core, &rest)).await?;
+    }
     core.out().extend_from_slice(b".\r\n");
     Ok(())
+}
+
+/// Sends a list on as it comes.  All who read it share what has come, which is no larger than a list may be; where its end does
+/// not come the connection ends in its place, so that it is never taken for whole.
+async fn send_coming<S, Io>(core: &mut Core<S, Io>, rest: &Arc<Arriving>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    scratch_of(&mut core.scratch).article.set_rest(rest, 0);
+    loop {
+        core.send_article(b"").await?;
+        core.flush().await?;
+        let article = &mut scratch_of(&mut core.scratch).article;
+        if !article.has_more() {
+            return Ok(());
+        }
+        article.more().await.map_err(|_| End::CutShort)?;
+    }
 }
 
 /// Lists the selected groups that may be read, a chunk at a time.

@@ -19,15 +19,20 @@ impl Measured for Caching {
             &sessions,
             self.started.elapsed().as_secs(),
         );
+        self.measure_cache(page);
+    }
+}
+
+impl Caching {
+    /// Writes what is the cache's alone: also where it is part of a server with groups of its own.
+    pub(super) fn measure_cache(&self, page: &mut Page) {
         self.answers(page);
         self.policies(page);
         self.groups(page);
         self.kept(page);
         self.others(page);
     }
-}
 
-impl Caching {
     /// The paper's table 3, and how long readers waited.
     fn answers(&self, page: &mut Page) {
         let counts = self.service.counts();

@@ -41,5 +41,8 @@ impl Measured for Server {
             "Files of the index that are damaged and being made again.",
         );
         page.value(&[], status.damaged.len() as u64);
+        if let Some(caching) = &self.caching {
+            caching.measure_cache(page);
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Buffers that take nothing new: said while the spool is written, kept in the register of buffers.
 //!
 //! What was said is durable before it holds.  A retired buffer drains as the rest of its set is overwritten (see
-//! `methods/cnfs/set.rs`): its articles go oldest first, by reservations in the log like any other's.  That nothing is left is
-//! noted at the next checkpoint; from then on the configuration may forget it.  No article is touched here.
+//! `methods/cnfs/set.rs`): its articles go oldest first, by reservations in the log like any other's.  With the last of those, or by the
+//! start behind it, it is noted that nothing is left, and from then on the configuration may forget it; where the register cannot be
+//! written, or nothing ever lay in it, by the next checkpoint.  No article is touched here.
 
 use std::sync::Arc;
 
@@ -15,18 +16,24 @@ use crate::method::CheckpointWrite;
 use crate::methods::cnfs;
 use crate::records::buffer::Buffer;
 use crate::register::{Register, Standing};
+use crate::store::Access;
 
 /// The register of a spool that is open, and its cyclic buffers.
 #[derive(Debug)]
 pub struct Retirement {
     disk: Arc<dyn Disk>,
+    access: Access,
     register: Mutex<Register>,
     buffers: RwLock<Vec<Arc<Buffer>>>,
 }
 
 impl Retirement {
     /// Those that the register has as retired take nothing.
-    pub(crate) fn new(disk: Arc<dyn Disk>, register: Register, buffers: Vec<Arc<Buffer>>) -> Self {
+    pub(crate) fn new(
+        (disk, access): (Arc<dyn Disk>, Access),
+        register: Register,
+        buffers: Vec<Arc<Buffer>>,
+    ) -> Self {
         for buffer in &buffers {
             let standing = register.standing(&buffer.name);
             let is_retired = matches!(standing, Some(Standing::Retired | Standing::Drained));
@@ -34,6 +41,7 @@ impl Retirement {
         }
         Self {
             disk,
+            access,
             register: Mutex::new(register),
             buffers: RwLock::new(buffers),
         }
@@ -148,44 +156,51 @@ impl Retirement {
         Ok(buffer)
     }
 
-    /// What a checkpoint writes: the register, if something was drained since.
-    pub(crate) fn checkpoint(self: &Arc<Self>) -> Option<Box<dyn CheckpointWrite>> {
+    /// Buffers in which nothing is left and of which that is not noted yet.
+    fn newly_drained(&self, register: &Register) -> Vec<String> {
         let buffers = self.buffers.read();
+        let is_news = |name: &str| register.standing(name) == Some(Standing::Retired);
         let drained = buffers.iter().filter(|buffer| buffer.is_drained());
-        let drained: Vec<String> = drained.map(|buffer| buffer.name.clone()).collect();
-        // Whoever lets a buffer go has the register first.
-        drop(buffers);
-        let register = self.register.lock();
-        let is_news = |name: &&String| register.standing(name) == Some(Standing::Retired);
-        drained.iter().any(|name| is_news(&name)).then(|| {
-            Box::new(Drained {
-                retirement: Arc::clone(self),
-                names: drained.clone(),
-            }) as Box<dyn CheckpointWrite>
-        })
+        let drained = drained.filter(|buffer| is_news(&buffer.name));
+        drained.map(|buffer| buffer.name.clone()).collect()
+    }
+
+    /// Notes in which buffers nothing is left; durable when it returns.
+    pub(crate) fn note_drained(&self) -> Result<()> {
+        // The register may be on its way to the disk: who has nothing to note does not wait for that.
+        let is_any = self.buffers.read().iter().any(|one| one.is_drained());
+        if self.access == Access::ReadOnly || !is_any {
+            return Ok(());
+        }
+        let mut register = self.register.lock();
+        let before = register.clone();
+        for name in self.newly_drained(&before) {
+            register.set_standing(&name, Standing::Drained);
+            tracing::info!(
+                buffer = name,
+                "nothing is left in a retired buffer; it may be taken out of the configuration"
+            );
+        }
+        let saved = register.save(self.disk.as_ref());
+        if saved.is_err() {
+            *register = before;
+        }
+        saved
+    }
+
+    /// What a checkpoint writes: the register, if something was drained and that could not be noted.
+    pub(crate) fn checkpoint(self: &Arc<Self>) -> Option<Box<dyn CheckpointWrite>> {
+        let is_any = !self.newly_drained(&self.register.lock()).is_empty();
+        is_any.then(|| Box::new(Drained(Arc::clone(self))) as Box<dyn CheckpointWrite>)
     }
 }
 
 /// Buffers in which nothing is left, on their way to the register.
 #[derive(Debug)]
-struct Drained {
-    retirement: Arc<Retirement>,
-    names: Vec<String>,
-}
+struct Drained(Arc<Retirement>);
 
 impl CheckpointWrite for Drained {
     fn write(&mut self) -> Result<()> {
-        let mut register = self.retirement.register.lock();
-        for name in &self.names {
-            // Somebody may have thought better of it.
-            if register.standing(name) == Some(Standing::Retired) {
-                tracing::info!(
-                    buffer = name,
-                    "nothing is left in a retired buffer; it may be taken out of the configuration"
-                );
-                register.set_standing(name, Standing::Drained);
-            }
-        }
-        register.save(self.retirement.disk.as_ref())
+        self.0.note_drained()
     }
 }

@@ -117,7 +117,8 @@ impl Store {
             register.save(disk.as_ref())?;
         }
         let reader = Arc::new(StoreReader::new(readers));
-        let retirement = Arc::new(Retirement::new(Arc::clone(disk), register, cyclic));
+        let place = (Arc::clone(disk), access);
+        let retirement = Arc::new(Retirement::new(place, register, cyclic));
         let addition = Addition {
             disk: Arc::clone(disk),
             spool_dir: spool_dir.to_path_buf(),
@@ -277,7 +278,15 @@ impl Store {
         if let Some(set) = self.set_of(reservation.buffer) {
             set.reserved(reservation);
         }
+        self.note_drained();
         self.reader.next_epoch();
+    }
+
+    /// With what was reserved the last of a retired buffer may have gone.
+    fn note_drained(&self) {
+        if let Err(error) = self.retirement.note_drained() {
+            tracing::error!(%error, "that a buffer is drained cannot be noted; a checkpoint tries it again");
+        }
     }
 
     /// What must be reserved so that the oldest file of a buffer goes, whatever its set's limits say; none: there is no other than the
@@ -397,6 +406,7 @@ impl Store {
         for set in &mut self.sets {
             set.resume(marks, log_end)?;
         }
+        self.note_drained();
         self.reader.next_epoch();
         Ok(())
     }

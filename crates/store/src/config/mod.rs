@@ -62,7 +62,7 @@ pub enum SetOrder {
     /// A megabyte or a batch here, the next there.
     #[default]
     Interleave,
-    /// One buffer to its end, then the next.
+    /// One buffer to its end, then the next, of which nothing goes before.
     Sequential,
 }
 

@@ -43,6 +43,17 @@ struct Open {
     from: Position,
 }
 
+/// Whose turn it is in a set: nothing goes of a buffer before the set comes to it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// This buffer's, whatever cycle it comes to.
+    Always,
+    /// This buffer's, up to the end of the cycle that it fills.
+    ThisCycle,
+    /// Another's.
+    Elsewhere,
+}
+
 /// One buffer being filled.
 #[derive(Debug)]
 pub(crate) struct Filling {
@@ -191,19 +202,45 @@ impl Filling {
         self.buffer.article_octets_max()
     }
 
-    /// Whether this article would begin a cycle beyond the one this turn fills.
+    /// Whether this article would begin a cycle beyond the one this turn fills, now or when room was reserved for it.
     pub(crate) fn leaves_turn(&self, article_len: u64) -> bool {
-        let geometry = &self.buffer.geometry();
-        let octets = geometry.record_octets(article_len);
-        geometry
-            .slot(self.next, octets, self.closes(self.next, octets))
-            .is_none_or(|slot| slot.at.cycle() > self.turn_cycle)
+        let octets = self.buffer.geometry().record_octets(article_len);
+        let leaves = |slot: Option<Slot>| slot.is_none_or(|it| it.at.cycle() > self.turn_cycle);
+        let slot = self.slot_at(self.next, octets);
+        leaves(slot)
+            || slot.is_some_and(|slot| slot.page_end > self.reserved)
+                && leaves(self.slot_when_sealed(octets))
     }
 
-    /// The set goes on with another buffer; when it comes back it fills the next cycle from its start.
-    pub(crate) const fn end_turn(&mut self) {
+    /// Where the cycle ends that this turn fills.
+    fn turn_end(&self) -> Option<Position> {
+        let next = self.turn_cycle.checked_add(1)?;
+        self.buffer.geometry().start_of(next)
+    }
+
+    /// The set goes on with another buffer; when it comes back this one fills the next cycle from its start.  What is left of this cycle is
+    /// reserved, so that a start knows.
+    pub(crate) fn end_turn(&mut self) {
         self.close_cycle = true;
+        self.needed = self.needed.max(self.turn_end().unwrap_or_default());
         self.extend_turn();
+    }
+
+    /// The set comes to this buffer.
+    pub(crate) fn begin_turn(&mut self) {
+        self.run_octets = 0;
+        // What is too large for others is placed here out of turn.
+        self.turn_cycle = self.turn_cycle.max(self.next.cycle());
+    }
+
+    /// Behind a start: whether its turn was over before that.
+    pub(crate) fn resume_turn(&mut self, has_turn: bool) {
+        match (has_turn, self.begins_cycle() && self.has_begun()) {
+            // It had come to the very end of its cycle.
+            (true, true) => self.turn_cycle = self.turn_cycle.saturating_sub(1),
+            (false, false) if self.reserved.cycle() > self.next.cycle() => self.end_turn(),
+            _ => {}
+        }
     }
 
     /// There is no other buffer: this one goes on with its next cycle.
@@ -292,8 +329,8 @@ impl Filling {
     fn find_slot(&mut self, article_len: u64) -> Result<Slot, PlaceError> {
         let geometry = self.buffer.geometry();
         let octets = geometry.record_octets(article_len);
-        let slot = geometry.slot(self.next, octets, self.closes(self.next, octets));
         // Cycle numbers last for 67 million rounds; then the buffer is used up.
+        let slot = self.slot_at(self.next, octets);
         let slot = slot.ok_or(PlaceError::Suspended)?;
         if self.buffer.home.is_endless() {
             let arrival = self.placed.arrival;
@@ -311,12 +348,20 @@ impl Filling {
         if slot.page_end <= self.reserved {
             return Ok(slot);
         }
-        // The open batch is sealed before it is tried again, so that it may begin up to a page later.
-        let later = geometry
-            .page_up(self.next)
-            .and_then(|next| geometry.slot(next, octets, self.closes(next, octets)));
+        let later = self.slot_when_sealed(octets);
         self.needed = later.map_or(slot.page_end, |later| later.page_end);
         Err(PlaceError::NeedsReservation)
+    }
+
+    /// Where a record of so many octets goes when this place is free.
+    fn slot_at(&self, next: Position, octets: u64) -> Option<Slot> {
+        let geometry = self.buffer.geometry();
+        geometry.slot(next, octets, self.closes(next, octets))
+    }
+
+    /// The same, when it is tried again: the open batch is sealed before, so that it may begin up to a page later.
+    fn slot_when_sealed(&self, octets: u64) -> Option<Slot> {
+        self.slot_at(self.buffer.geometry().page_up(self.next)?, octets)
     }
 
     /// Says in the file that nothing more comes before the end of the data area.
@@ -446,13 +491,14 @@ impl Filling {
         }
     }
 
-    /// What must be reserved so that a region's worth of room lies ahead.  What was asked for before and is not
-    /// reserved now was in a commit that failed: it is asked for again.
-    pub(crate) fn reservation(&self) -> Option<Reservation> {
+    /// What must be reserved so that a region's worth of room lies ahead, as far as its turn lets it.  What was asked for before and is
+    /// not reserved now was in a commit that failed: it is asked for again.
+    pub(crate) fn reservation(&self, turn: Turn) -> Option<Reservation> {
         let geometry = self.buffer.geometry();
         let region = self.region();
         let ahead = geometry.distance(self.next, self.reserved);
-        if ahead >= region && self.needed <= self.reserved {
+        let has_ahead = ahead >= region || turn == Turn::Elsewhere;
+        if has_ahead && self.needed <= self.reserved {
             return None;
         }
         let two_regions = geometry.advance(self.next, 2 * region)?;
@@ -463,6 +509,11 @@ impl Filling {
             ..geometry
         }
         .normal(geometry.page_up(two_regions)?);
+        let up_to = match turn {
+            Turn::Always => up_to,
+            Turn::ThisCycle => self.turn_end().map_or(up_to, |end| up_to.min(end)),
+            Turn::Elsewhere => self.needed,
+        };
         let up_to = up_to.max(self.needed);
         (up_to > self.reserved).then_some(Reservation {
             buffer: self.buffer.id,

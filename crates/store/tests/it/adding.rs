@@ -7,7 +7,7 @@ use newsreel_host::{Disk, FaultyDisk, MemoryDisk};
 use newsreel_store::conformance::{Rig, config_of};
 use newsreel_store::{Access, BufferConfig, SetOrder, StoreConfig, StoreReader};
 
-use crate::common::{ARTICLE, feed};
+use crate::common::{ARTICLE, feed, recovered};
 
 const ROOM: u64 = 1 << 20;
 
@@ -30,11 +30,6 @@ fn add(rig: &mut Rig, config: &StoreConfig, name: &str) -> newsreel_store::Resul
     rig.store.add(buffer);
     assert!(addition.missing(config).is_empty());
     Ok(())
-}
-
-fn recovered(rig: &Rig, config: &StoreConfig) -> newsreel_store::Result<Rig> {
-    let disk = Arc::clone(&rig.disk);
-    Rig::recover(disk, config, rig.log.clone(), Access::Write)
 }
 
 /// How much of a buffer is alive, percent.

@@ -1,11 +1,52 @@
 //! What several tests do with a rig.
 
-use newsreel_store::conformance::Rig;
-use newsreel_store::{ScanRange, Scanned};
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_store::conformance::{Rig, config_of};
+use newsreel_store::{Access, Result, ScanRange, Scanned, StoreConfig};
 use newsreel_wire::Token;
 
 /// Octets of an article, about.
 pub(crate) const ARTICLE: usize = 2500;
+/// A rig's spool, and where it lies.
+pub(crate) const SPOOL: (&str, [u8; 16]) = ("/spool", [9; 16]);
+/// The buffer of [`sized`].
+pub(crate) const FILE: &str = "/spool/buffers/C0";
+
+/// One buffer of this size.
+pub(crate) fn sized(octets: u64) -> StoreConfig {
+    let mut config = config_of("cnfs", octets);
+    config.buffers.truncate(1);
+    config.sets[0].buffers.truncate(1);
+    config
+}
+
+/// The place of a rig's spool, as the store takes it.
+pub(crate) fn place() -> (&'static Path, [u8; 16]) {
+    (Path::new(SPOOL.0), SPOOL.1)
+}
+
+/// Has the buffer get another size while it is in use.
+pub(crate) fn resize(rig: &mut Rig, config: &StoreConfig) -> Result<()> {
+    let addition = rig.store.addition();
+    match addition.make_room(config, "C0", &mut |_, _, _| {})? {
+        None => Ok(()),
+        Some(resizing) => rig.store.resize_open(&resizing),
+    }
+}
+
+/// The same spool, started once more.
+pub(crate) fn recovered(rig: &Rig, config: &StoreConfig) -> Result<Rig> {
+    let disk = Arc::clone(&rig.disk);
+    Rig::recover(disk, config, rig.log.clone(), Access::Write)
+}
+
+/// What is alive of all that was committed.
+pub(crate) fn alive(rig: &Rig) -> Vec<Token> {
+    let tokens = rig.log.articles().map(|logged| logged.token);
+    tokens.filter(|token| rig.reader.is_live(token)).collect()
+}
 
 /// Places and commits articles of so many octets together.
 pub(crate) fn feed(rig: &mut Rig, octets: u64) {

@@ -4,26 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, OpenMode};
-use newsreel_store::conformance::{Rig, article, config_of};
+use newsreel_store::conformance::{Rig, article};
 use newsreel_store::{Access, Result, Store, StoreConfig};
-use newsreel_wire::Token;
 
-use crate::common::{feed, walked};
+use crate::common::{FILE, alive, feed, place, recovered, resize, sized, walked};
 
 const ROOM: u64 = 1 << 20;
 /// Its bitmap would take a page more.
 const LARGE: u64 = 4 << 20;
-const DIR: &str = "/spool";
-const SPOOL: [u8; 16] = [9; 16];
-const FILE: &str = "/spool/buffers/C0";
-
-/// One buffer of this size.
-fn sized(octets: u64) -> StoreConfig {
-    let mut config = config_of("cnfs", octets);
-    config.buffers.truncate(1);
-    config.sets[0].buffers.truncate(1);
-    config
-}
 
 /// Places what fits exactly before the end.
 fn fill(rig: &mut Rig) {
@@ -43,27 +31,7 @@ fn fill(rig: &mut Rig) {
 }
 
 fn enlarge(disk: &Arc<dyn Disk>, config: &StoreConfig) -> Result<()> {
-    let place = (Path::new(DIR), SPOOL);
-    Store::resize(disk, place, config, "C0", &mut |_, _, _| {})
-}
-
-fn recovered(rig: &Rig, config: &StoreConfig) -> Result<Rig> {
-    let disk = Arc::clone(&rig.disk);
-    Rig::recover(disk, config, rig.log.clone(), Access::Write)
-}
-
-fn alive(rig: &Rig) -> Vec<Token> {
-    let tokens = rig.log.articles().map(|logged| logged.token);
-    tokens.filter(|token| rig.reader.is_live(token)).collect()
-}
-
-/// The same of one that is in use.
-fn grow(rig: &mut Rig, config: &StoreConfig) -> Result<()> {
-    let addition = rig.store.addition();
-    match addition.make_room(config, "C0", &mut |_, _, _| {})? {
-        None => Ok(()),
-        Some(room) => rig.store.resize_open(&room),
-    }
+    Store::resize(disk, place(), config, "C0", &mut |_, _, _| {})
 }
 
 #[test]
@@ -83,8 +51,8 @@ fn a_buffer_in_use_becomes_larger_wherever_it_stands() {
             let (tally, tokens) = (rig.read_all(), alive(&rig));
             // One is on its way.
             rig.place(1_000_000, 500).unwrap();
-            grow(&mut rig, &after).unwrap();
-            grow(&mut rig, &after).unwrap();
+            resize(&mut rig, &after).unwrap();
+            resize(&mut rig, &after).unwrap();
             assert_eq!(rig.reader.facts()[0].octets, larger);
             assert_eq!(rig.read_all(), tally, "{what}");
             assert_eq!(walked(&rig), tokens, "{what}");
@@ -127,7 +95,7 @@ fn a_buffer_in_use_has_one_size_or_the_other_whatever_fails() {
         feed(&mut rig, ROOM * 3 / 2);
         let tokens = alive(&rig);
         faulty.stop_at_change(faulty.counts().changes() + nth);
-        is_done = grow(&mut rig, &after).is_ok();
+        is_done = resize(&mut rig, &after).is_ok();
         for left in [memory.crash(nth), memory.crash_losing_all()] {
             rig.disk = Arc::new(left);
             let (with_old, with_new) = (recovered(&rig, &before), recovered(&rig, &after));
@@ -140,7 +108,7 @@ fn a_buffer_in_use_has_one_size_or_the_other_whatever_fails() {
             assert_eq!(walked(&there), tokens, "step {nth}");
             feed(&mut there, 2 * LARGE);
             assert_eq!(there.read_all().corrupt, 0, "step {nth}");
-            grow(&mut there, &after).unwrap();
+            resize(&mut there, &after).unwrap();
             assert_eq!(walked(&there), alive(&there), "step {nth}");
             let there = recovered(&there, &after).unwrap();
             assert_eq!(

@@ -90,7 +90,7 @@ fn octets_of(hexdump: &str) -> Vec<u8> {
     octets_in(hexdump, 1 << 20)
 }
 
-fn octets_in(hexdump: &str, size: u64) -> Vec<u8> {
+pub(crate) fn octets_in(hexdump: &str, size: u64) -> Vec<u8> {
     let mut octets = vec![0; size as usize];
     for line in hexdump.lines() {
         let (offset, hex) = line.split_once(' ').unwrap();

@@ -4,48 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk as _, FaultyDisk, MemoryDisk, OpenMode};
-use newsreel_store::conformance::{Rig, config_of};
-use newsreel_store::{Access, Result, ScanRange, Scanned, Store, StoreConfig};
+use newsreel_store::conformance::Rig;
+use newsreel_store::{Access, ScanRange, Scanned, Store};
 use newsreel_wire::Token;
 
-use crate::common::{feed, walked};
+use crate::common::{FILE, alive, feed, place, recovered, resize, sized, walked};
 
 const LARGE: u64 = 4 << 20;
 /// Its bitmap would take a page less.
 const SMALL: u64 = 1 << 20;
-const DIR: &str = "/spool";
-const SPOOL: [u8; 16] = [9; 16];
-const FILE: &str = "/spool/buffers/C0";
 /// What is fed between two looks.
 const STEP: u64 = 100_000;
 /// So many steps take a buffer around twice.
 const STEPS_MAX: u64 = 2 * LARGE / STEP + 20;
-
-/// One buffer of this size.
-fn sized(octets: u64) -> StoreConfig {
-    let mut config = config_of("cnfs", octets);
-    config.buffers.truncate(1);
-    config.sets[0].buffers.truncate(1);
-    config
-}
-
-fn resize(rig: &mut Rig, config: &StoreConfig) -> Result<()> {
-    let addition = rig.store.addition();
-    match addition.make_room(config, "C0", &mut |_, _, _| {})? {
-        None => Ok(()),
-        Some(resizing) => rig.store.resize_open(&resizing),
-    }
-}
-
-fn recovered(rig: &Rig, config: &StoreConfig) -> Result<Rig> {
-    let disk = Arc::clone(&rig.disk);
-    Rig::recover(disk, config, rig.log.clone(), Access::Write)
-}
-
-fn alive(rig: &Rig) -> Vec<Token> {
-    let tokens = rig.log.articles().map(|logged| logged.token);
-    tokens.filter(|token| rig.reader.is_live(token)).collect()
-}
 
 fn len(rig: &Rig) -> u64 {
     let file = rig.disk.open(Path::new(FILE), OpenMode::Read).unwrap();
@@ -257,9 +228,8 @@ fn a_buffer_that_nobody_has_open_becomes_smaller_when_it_is_used_again() {
     feed(&mut rig, LARGE * 3 / 2);
     rig.checkpoint().unwrap();
     let tokens = alive(&rig);
-    let place = (Path::new(DIR), SPOOL);
     for _ in 0..2 {
-        Store::resize(&rig.disk, place, &after, "C0", &mut |_, _, _| {}).unwrap();
+        Store::resize(&rig.disk, place(), &after, "C0", &mut |_, _, _| {}).unwrap();
     }
     let error = recovered(&rig, &sized(LARGE / 2)).unwrap_err().to_string();
     assert!(error.contains("the configuration says 2097152"), "{error}");
@@ -268,6 +238,44 @@ fn a_buffer_that_nobody_has_open_becomes_smaller_when_it_is_used_again() {
     feed(&mut rig, STEP);
     come_around(&mut rig, SMALL, "closed");
     assert_eq!(len(&rig), SMALL);
+}
+
+/// Both copies of its header are lost on the way, or when it is there: the start was refused, with a size that was wrong.
+#[test]
+fn a_header_that_is_lost_twice_costs_nothing_on_the_way() {
+    let (before, after) = (sized(LARGE), sized(SMALL));
+    // Begun in the first round on either side of the new end, and in a later one.
+    for fed in [LARGE / 8, LARGE / 2, LARGE * 3 / 2, LARGE * 17 / 8] {
+        for steps in [0, 3, 12, 25, 38] {
+            let what = format!("{fed}, {steps} steps");
+            let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &before).unwrap();
+            feed(&mut rig, fed);
+            resize(&mut rig, &after).unwrap();
+            for _ in 0..steps {
+                feed(&mut rig, STEP);
+                rig.checkpoint().unwrap();
+            }
+            let (tokens, file_octets) = (alive(&rig), len(&rig));
+            let file = rig.disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+            file.write_at(&[0xff; 8192], 0).unwrap();
+            let (disk, log) = (Arc::clone(&rig.disk), rig.log.clone());
+            let looking = Rig::recover(disk, &after, log, Access::ReadOnly).unwrap();
+            assert_eq!(walked(&looking), tokens, "{what}");
+            let mut rig = recovered(&rig, &after).unwrap();
+            let state = rig.reader.facts()[0].state();
+            assert!(state.contains("it was made again"), "{what}: {state}");
+            look(&rig, &what);
+            assert_eq!(alive(&rig), tokens, "{what}");
+            feed(&mut rig, STEP);
+            // The next start is one like any other.
+            rig.checkpoint().unwrap();
+            let mut rig = recovered(&rig, &after).unwrap();
+            come_around(&mut rig, SMALL, &what);
+            assert!(len(&rig) == SMALL && file_octets >= SMALL, "{what}");
+            feed(&mut rig, 3 * SMALL);
+            look(&recovered(&rig, &after).unwrap(), &what);
+        }
+    }
 }
 
 /// Whoever walks over it had begun before, and where the walk comes there is no file any more.

@@ -226,6 +226,11 @@ impl CyclicFile {
         Ok(Some(after.data_end))
     }
 
+    /// Since when it becomes smaller, which its header says when it is written next.
+    pub(super) fn know_narrowing(&self, narrowing: Narrowing) {
+        self.header.lock().header.narrowing = Some(narrowing);
+    }
+
     /// Whether the file is as long, and nobody is about to cut it.
     pub(super) fn has_room(&self, octets: u64) -> bool {
         let len = self.side.len();

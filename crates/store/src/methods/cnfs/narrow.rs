@@ -53,6 +53,17 @@ pub(super) fn begin(cyclic: &Cyclic, next: Position, octets: u64) -> newsreel_ho
     Ok(())
 }
 
+/// The header of a buffer that becomes smaller was made again, and does not say since when: from where it stands now.
+pub(super) fn resume(cyclic: &Cyclic, next: Position) {
+    let header = cyclic.file.header();
+    let narrowing = header
+        .becomes()
+        .and_then(|octets| narrowing(&header, octets, next));
+    if let Some((narrowing, _)) = narrowing {
+        cyclic.file.know_narrowing(narrowing);
+    }
+}
+
 /// Has one stay as large as it is.
 pub(super) fn give_up(cyclic: &Cyclic) -> newsreel_host::Result<()> {
     let octets = cyclic.file.header().octets;

@@ -1,21 +1,25 @@
 //! The header of a buffer made again when both copies of it are damaged.
 //!
 //! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log; where articles
-//! begin in one that was made larger its first record tells.  Only the key of its records is in the header alone, and each
+//! begin in one that was made larger or smaller its first record tells.  A file that is longer than the configuration says was about to
+//! become smaller: it goes on with that from where it stands.  Only the key of its records is in the header alone, and each
 //! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
 
 use newsreel_host::{File, random_bytes};
 use newsreel_wire::BufferId;
 
+use super::bitmap::read_starts;
 use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
-use crate::records::format::{FileHeader, FileKey, RecordHeader};
+use crate::records::format::{FileHeader, FileKey, Hints, Narrowing, RecordHeader};
 use crate::records::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
 use crate::records::signed::{Signed, signed};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
+/// So far behind where the size says articles may begin in a buffer that was made smaller: as far as the records of one are looked for.
+const LATER_OCTETS_MAX: u64 = 64 << 20;
 
 /// A header for this file, and how many of its records bear it out; `None` when none does.
 pub(super) fn header(
@@ -31,13 +35,37 @@ pub(super) fn header(
              cut, or is no buffer: restore it, or take it out of the configuration"
         )));
     }
-    let Some(geometry) = header.geometry() else {
+    // What is longer on a device is nobody's.
+    if len > octets && !file.is_device()? {
+        header.octets = len;
+        header.narrowing = Some(Narrowing {
+            octets,
+            // That is known when the log has told where it stands.
+            last_cycle: u32::MAX,
+        });
+    }
+    let Some(geometry) = Geometry::of(header.octets, header.block) else {
         return Ok(None);
     };
     let Signed::By(key, records) = signed(file, &geometry)? else {
         return Ok(None);
     };
     header.data_start = data_start(file, &geometry, key)?;
+    if header.data_start > geometry.data_start {
+        header.narrowing.get_or_insert(Narrowing {
+            octets,
+            last_cycle: 0,
+        });
+    }
+    let Some(start) = header.geometry().and_then(|geometry| geometry.start_of(1)) else {
+        return Ok(None);
+    };
+    header.hints = Hints {
+        end: start,
+        reserved: start,
+        bitmap_end: start,
+        ..header.hints
+    };
     let random: [u8; 12] = random_bytes()?;
     Ok(key.uuid(&random).map(|uuid| {
         header.uuid = uuid;
@@ -45,12 +73,28 @@ pub(super) fn header(
     }))
 }
 
-/// Where articles begin: in a buffer that was made larger before where its size says.  The first record of each cycle lies there.
+/// Where articles begin: in a buffer that was made larger before where its size says, in one that was made smaller behind that.  The first
+/// record of each cycle lies there.
 fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64> {
+    let usual = geometry.data_start;
+    let until = geometry.data_end.min(usual + LATER_OCTETS_MAX);
+    let found = first_record(file, (BITMAP_START + PAGE, until), key)?;
+    let found = found.unwrap_or(usual);
+    // The first record may be damaged: then it has a bit all the same, and in a bitmap that reaches further no bits are of itself.
+    let is_behind = found > usual && read_starts(file, geometry, usual, found)?.is_empty();
+    Ok(if found < usual || is_behind {
+        found
+    } else {
+        usual
+    })
+}
+
+/// The first page of a stretch that begins with a sound record.
+fn first_record(file: &dyn File, (from, until): (u64, u64), key: FileKey) -> Result<Option<u64>> {
     let mut window = vec![0; in_memory(WINDOW)];
-    let mut at = BITMAP_START + PAGE;
-    while at < geometry.data_start {
-        let octets = &mut window[..in_memory(WINDOW.min(geometry.data_start - at))];
+    let mut at = from;
+    while at < until {
+        let octets = &mut window[..in_memory(WINDOW.min(until - at))];
         match file.read_exact_at(octets, at) {
             Err(error) if error.is_medium() => octets.fill(0),
             read => read?,
@@ -58,10 +102,10 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
         for (page, at) in octets.chunks(PAGE_LEN).zip((at..).step_by(PAGE_LEN)) {
             let record = RecordHeader::decode(page, key);
             if record.is_ok_and(|record| record.position.offset() == at) {
-                return Ok(at);
+                return Ok(Some(at));
             }
         }
         at += octets.len() as u64;
     }
-    Ok(geometry.data_start)
+    Ok(None)
 }

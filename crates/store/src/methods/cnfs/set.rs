@@ -1,10 +1,10 @@
 //! A set of cyclic buffers: which one takes the next article.
 //!
 //! It turns to another buffer between batches only (`interleave`), because each buffer that a commit touches must be
-//! synced; or when one has come to its end (`sequential`).  One that is retired gets no turn, and its articles go at the
+//! synced; or when one has come to its end (`sequential`): then nothing of the next one goes before it has its turn.  One that is retired gets no turn, and its articles go at the
 //! pace at which the others are overwritten: once those have come around nothing is left in it.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
@@ -22,7 +22,7 @@ use crate::method::{
 };
 use crate::records::Home as _;
 use crate::records::erase::Erasure;
-use crate::records::placing::Filling;
+use crate::records::placing::{Filling, Turn};
 
 /// An interleaved set turns to the next buffer after a batch, but not before this much.
 pub const RUN_OCTETS: u64 = 1 << 20;
@@ -37,6 +37,8 @@ pub(super) struct Cnfs {
     /// The text of withdrawn articles is overwritten.
     erase_withdrawn: bool,
     current: usize,
+    /// That of the last article that the log had told of before `resume`: headers may be older.
+    replayed: Option<BufferId>,
 }
 
 impl Cnfs {
@@ -49,6 +51,7 @@ impl Cnfs {
             order: config.order,
             erase_withdrawn: config.erase_withdrawn,
             current: 0,
+            replayed: None,
         };
         set.turn_to_newest();
         set
@@ -58,15 +61,17 @@ impl Cnfs {
     fn turn_to_newest(&mut self) {
         let fillings = self.fillings.iter().enumerate();
         // Of buffers that are all unused, the first.
-        let newest =
-            fillings.max_by_key(|(at, filling)| (filling.last_sequence(), std::cmp::Reverse(*at)));
+        let newest = fillings.max_by_key(|(at, filling)| {
+            let is_replayed = self.replayed == Some(filling.buffer.id);
+            (is_replayed, filling.last_sequence(), Reverse(*at))
+        });
         self.current = newest.map_or(0, |(at, _)| at);
     }
 
     fn turn_to(&mut self, at: usize) {
         self.current = at;
         if let Some(filling) = self.fillings.get_mut(at) {
-            filling.run_octets = 0;
+            filling.begin_turn();
         }
     }
 
@@ -93,35 +98,52 @@ impl Cnfs {
             self.turn_to(at);
         }
         if len > self.fillings[at].article_octets_max() {
-            // Buffers of a set may differ in size: a smaller one passes a large article on.
-            let usable = (0..self.fillings.len()).filter(|at| self.is_usable(*at));
-            let limits = usable.map(|at| (self.fillings[at].article_octets_max(), at));
-            let (limit, largest) = limits.max().unwrap_or((0, at));
-            // One that failed might have taken it: then that is our trouble, and not the article's.
-            let ever = self
-                .fillings
-                .iter()
-                .filter(|one| one.buffer.is_for_articles());
-            let ever = ever.map(Filling::article_octets_max).max().unwrap_or(limit);
-            return if len > ever {
-                Err(PlaceError::TooLarge { limit: ever })
-            } else if len > limit {
-                Err(PlaceError::Suspended)
-            } else {
-                Ok(largest)
-            };
+            return self.largest_for(len);
         }
         if self.order == SetOrder::Sequential && self.fillings[at].leaves_turn(len) {
             match self.usable_from(at + 1) {
                 Some(next) if next != at => {
                     self.fillings[at].end_turn();
                     self.turn_to(next);
-                    return Ok(next);
+                    return match len > self.fillings[next].article_octets_max() {
+                        true => self.largest_for(len),
+                        false => Ok(next),
+                    };
                 }
                 _ => self.fillings[at].extend_turn(),
             }
         }
         Ok(at)
+    }
+
+    /// The largest buffer, for an article that another is too small for.
+    fn largest_for(&self, len: u64) -> std::result::Result<usize, PlaceError> {
+        let usable = (0..self.fillings.len()).filter(|at| self.is_usable(*at));
+        let limits = usable.map(|at| (self.fillings[at].article_octets_max(), at));
+        let (limit, largest) = limits.max().unwrap_or_default();
+        // One that failed might have taken it: then that is our trouble, and not the article's.
+        let fillings = self.fillings.iter();
+        let ever = fillings.filter(|one| one.buffer.is_for_articles());
+        let ever = ever.map(Filling::article_octets_max).max().unwrap_or(limit);
+        if len > ever {
+            Err(PlaceError::TooLarge { limit: ever })
+        } else if len > limit {
+            Err(PlaceError::Suspended)
+        } else {
+            Ok(largest)
+        }
+    }
+
+    /// Whose turn it is, seen from this buffer.
+    fn turn_of(&self, at: usize) -> Turn {
+        let next = self.usable_from(at + 1);
+        if self.order == SetOrder::Interleave || next.is_none_or(|next| next == at) {
+            Turn::Always
+        } else if self.usable_from(self.current) == Some(at) {
+            Turn::ThisCycle
+        } else {
+            Turn::Elsewhere
+        }
     }
 
     fn find(&mut self, buffer: BufferId) -> Option<&mut Filling> {
@@ -138,11 +160,11 @@ impl StorageMethod for Cnfs {
     }
 
     fn reservations(&mut self, _: Option<UnixTime>, out: &mut Vec<Reservation>) {
-        for filling in &self.fillings {
+        for (at, filling) in self.fillings.iter().enumerate() {
             out.extend(if filling.buffer.is_retired() {
                 filling.drain()
             } else if filling.buffer.is_usable() {
-                filling.reservation()
+                filling.reservation(self.turn_of(at))
             } else {
                 None
             });
@@ -195,9 +217,11 @@ impl StorageMethod for Cnfs {
         self.fillings.retain(|one| one.buffer.id != buffer);
         self.cyclics.retain(|one| one.buffer.id != buffer);
         let mut left = self.fillings.iter();
-        // One that is removed has no turn.
-        let at = left.position(|one| Some(one.buffer.id) == current);
-        self.current = at.unwrap_or_default();
+        match left.position(|one| Some(one.buffer.id) == current) {
+            Some(at) => self.current = at,
+            // One that is removed has no turn.
+            None => self.turn_to(0),
+        }
     }
 
     fn resize(&mut self, resizing: &Resizing) -> Option<Result<()>> {
@@ -236,6 +260,7 @@ impl StorageMethod for Cnfs {
     fn replayed(&mut self, token: &Token) {
         if let Some(filling) = self.find(token.buffer()) {
             filling.replayed(token.position());
+            self.replayed = Some(token.buffer());
         }
     }
 
@@ -294,6 +319,7 @@ impl StorageMethod for Cnfs {
         for filling in &mut self.fillings {
             filling.is_distrusted = true;
         }
+        self.replayed = None;
     }
 
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
@@ -308,6 +334,9 @@ impl StorageMethod for Cnfs {
             }
             if buffer.read_only {
                 continue;
+            }
+            if buffer.is_rescued {
+                narrow::resume(cyclic, filling.next());
             }
             let cycle = filling.cycle();
             let synced = match is_ahead {
@@ -327,6 +356,11 @@ impl StorageMethod for Cnfs {
             }
         }
         self.turn_to_newest();
+        if self.order == SetOrder::Sequential {
+            for (at, filling) in self.fillings.iter_mut().enumerate() {
+                filling.resume_turn(at == self.current);
+            }
+        }
         Ok(())
     }
 

@@ -300,6 +300,55 @@ async fn a_segment_that_was_removed_costs_its_articles() {
     assert!(world.by_id("<119@t.example>").await.is_some());
 }
 
+/// The oldest: nobody was told, its articles were listed for ever, and the set was more than full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_oldest_segment_that_was_removed_is_told_and_its_articles_go_at_once() {
+    let world = World::new(segments(|_| {}));
+    feed(&world, 0, 150).await;
+    let kept: Vec<usize> = (0..150).filter(|n| cycle_of(&world, *n) > 2).collect();
+    assert!((60..100).contains(&kept.len()), "{kept:?}");
+    let world = between_runs(world, |disk| {
+        for name in ["00000001.seg", "00000002.seg"] {
+            disk.remove(&Path::new(DIR).join(name)).unwrap();
+        }
+    });
+    let buffer = |world: &World| world.engine.status().buffers[0].clone();
+    let state = buffer(&world).state;
+    assert!(
+        state.contains("there is no 00000001.seg to 00000002.seg, the oldest of set main"),
+        "{state}"
+    );
+    world.wait_until("the first commit", |world| {
+        world.engine.group("misc.test").unwrap().count == kept.len() as u64
+    });
+    assert_eq!(world.lines("misc.test").await.len(), kept.len());
+    assert_eq!(alive(&world, 150).await, kept);
+    assert_eq!(world.problems(), Vec::<String>::new());
+    assert_eq!(feed(&world, 150, 10).await, [Outcome::Accepted; 10]);
+    let world = world.restart();
+    assert_eq!(buffer(&world).state, "ok");
+    assert_eq!(alive(&world, 150).await, kept);
+    // A disk may be away: then none is there, or only what came since, and nothing goes.
+    let away = Path::new("/away");
+    let rename = |disk: &dyn Disk, from: &Path, to: &Path| {
+        disk.create_dir_all(to).unwrap();
+        for entry in disk.list(from).unwrap() {
+            disk.rename(&from.join(&entry.name), &to.join(&entry.name))
+                .unwrap();
+        }
+    };
+    let world = between_runs(world, |disk| rename(disk, Path::new(DIR), away));
+    assert_eq!(feed(&world, 160, 5).await, [Outcome::Accepted; 5]);
+    let world = world.restart();
+    let state = buffer(&world).state;
+    assert!(state.contains("is its disk mounted?"), "{state}");
+    assert_eq!(feed(&world, 165, 5).await, [Outcome::Accepted; 5]);
+    assert_eq!(alive(&world, 150).await, [0; 0]);
+    let world = between_runs(world, |disk| rename(disk, away, Path::new(DIR)));
+    assert_eq!(alive(&world, 150).await, kept);
+    assert_eq!(buffer(&world).state, "ok");
+}
+
 /// The newest file cut off costs what was in it; the next start goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_segment_that_was_cut_costs_its_articles() {

@@ -273,8 +273,10 @@ impl Buffer {
     fn live_octets(&self, oldest: Position, end: Position) -> u64 {
         if self.home.is_endless() && oldest < end {
             let cycles = u64::from(end.cycle() - oldest.cycle());
-            return (cycles * self.geometry().capacity() + end.offset())
+            let octets = (cycles * self.geometry().capacity() + end.offset())
                 .saturating_sub(oldest.offset());
+            // Of a file between others that is not there nothing is.
+            return octets.min(self.capacity_octets());
         }
         let octets = self.geometry().distance(oldest, end);
         octets.min(self.geometry().capacity())

@@ -232,6 +232,21 @@ impl Segments {
         newest.is_none_or(|newest| *newest < cycle)
     }
 
+    /// The cycle of the oldest file, if none from this one up to it is there, whatever it is; and how many are.
+    pub(super) fn missing_from(&self, first: u32) -> Result<Option<(u32, u32)>> {
+        let inner = self.inner.lock();
+        let there = u32::try_from(inner.files.len()).unwrap_or(u32::MAX);
+        let oldest = inner.files.keys().next().copied();
+        drop(inner);
+        let Some(oldest) = oldest.filter(|oldest| *oldest > first) else {
+            return Ok(None);
+        };
+        let names = list(self.disk.as_ref(), &self.dir, true)?;
+        let named = names.into_iter().find(|name| *name >= first);
+        let below = named.map_or(oldest, |named| named.min(oldest));
+        Ok((below > first).then_some((below, there)))
+    }
+
     /// Whether there is no file at all.
     pub(super) fn are_none(&self) -> bool {
         self.inner.lock().files.is_empty()

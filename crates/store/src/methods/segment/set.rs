@@ -29,6 +29,8 @@ pub(crate) struct SegmentSet {
     failing_since: Option<UnixTime>,
     /// For how many seconds nothing is tried then: twice as many after each try, since each may leave an empty file.
     try_after_s: u64,
+    /// Files below this cycle should be there by the log, and somebody removed them.
+    missing_below: Option<u32>,
 }
 
 /// The longest pause between two tries.
@@ -51,6 +53,7 @@ impl SegmentSet {
             oldest: None,
             failing_since: None,
             try_after_s: TRIED_AGAIN_AFTER_S,
+            missing_below: None,
         }
     }
 
@@ -95,6 +98,41 @@ impl SegmentSet {
             tracing::info!(set = self.filling.buffer.name, "what failed is tried again");
             self.go_on();
         }
+    }
+
+    /// Looks whether the oldest files are not there while others are: nothing can be read of what was in them, so it goes with the first
+    /// commit.  Where as many are missing as are there a disk may be, and nothing goes.  Of a catalogue the articles are there, and their
+    /// cards can be made again.
+    fn look_for_oldest(&mut self) -> Result<()> {
+        let buffer = self.buffer();
+        let first = buffer.floor().cycle().max(1);
+        if !self.files.kind().is_of_articles {
+            return Ok(());
+        }
+        let Some((below, there)) = self.files.missing_from(first)? else {
+            return Ok(());
+        };
+        let missing = below - first;
+        let names = match missing {
+            1 => format!("{first:08}.seg"),
+            _ => format!("{first:08}.seg to {:08}.seg", below - 1),
+        };
+        let goes = match (missing < there, buffer.is_usable()) {
+            (true, true) => "somebody removed that, so its articles are withdrawn",
+            (true, false) => "its articles cannot be read",
+            (false, _) => {
+                "its articles cannot be read; is its disk mounted? Put it back and start again: nothing is withdrawn"
+            }
+        };
+        let why = format!(
+            "{}: there is no {names}, the oldest of set {}, but files behind: {goes}",
+            self.files.path().display(),
+            buffer.name
+        );
+        tracing::error!(set = buffer.name, "{why}");
+        buffer.complain(why);
+        self.missing_below = Some(below).filter(|_| missing < there);
+        Ok(())
     }
 
     /// When the newest article of the oldest file arrived.
@@ -151,6 +189,10 @@ impl StorageMethod for SegmentSet {
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
         self.try_again(now);
         let buffer = self.buffer();
+        if let Some(below) = self.missing_below.filter(|it| buffer.floor().cycle() < *it) {
+            out.extend(self.dropping(below));
+            return;
+        }
         // The file that is written stays.
         let Some((cycle, Some(next))) = self.files.oldest() else {
             return;
@@ -244,6 +286,7 @@ impl StorageMethod for SegmentSet {
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
         let buffer = self.buffer();
         let marks = Marks::of(marks, buffer.id);
+        let is_trusted = !self.filling.is_distrusted && !buffer.is_rescued;
         if let Some(complaint) = self.filling.resume(marks, log_end)? {
             tracing::warn!(set = buffer.name, "{complaint}");
             buffer.complain(complaint);
@@ -253,6 +296,9 @@ impl StorageMethod for SegmentSet {
                 set = buffer.name,
                 "there are no segments any more: they were removed, or their disk is not mounted"
             );
+        }
+        if is_trusted {
+            self.look_for_oldest()?;
         }
         if buffer.read_only {
             return Ok(());

@@ -98,7 +98,7 @@ impl<'a> Expected<'a> {
                 // What is known was passed, or is now.
                 self.passed(self.known);
                 (self.places, self.at) = (Vec::new(), 0);
-                let walk = history.tokens_in(self.buffer.id(), self.known..END)?;
+                let walk = history.newest_tokens_in(self.buffer.id(), self.known..END)?;
                 (walk, Lowest::new(PLACES_AT_ONCE))
             }
         };

@@ -1,16 +1,17 @@
-//! Files that lie in the directory of a set and to which no card leads: a power cut came between a file and its card.
+//! Files that lie in the directory of a set and to which no card leads: a kill or a power cut came between a file and its card.
 //!
-//! Such a file is removed only where it is certain that it was never taken: the article was taken when it came again, has a card of this
-//! set and a sound file of its own, and this one is a copy of it, to which no other path leads.  What else nobody is led to is told of and stays: it may be of a
+//! Such a file is removed only where it is certain that nobody needs it: the article was taken when it came again, has a card of this
+//! set and a sound file of its own, and this one is a copy of it, to which no other path leads; or a move was ended, and the article is read
+//! in another set, has the same octets there, and no file that this one is.  What else nobody is led to is told of and stays: it may be of a
 //! catalogue or a log that was lost.  What is just being written is no stray: who looks waits for the commit under way, and
 //! looks again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use newsreel_store::{BufferReader, Error as StoreError, FileOf, FileWalk, Lying};
-use newsreel_wire::MessageId;
+use newsreel_store::{Blocking, BufferReader, Error as StoreError, FileOf, FileWalk, Lying, Want};
 use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{MessageId, Token};
 
 use crate::requests::Request;
 use crate::scrub_cards::LostCards;
@@ -29,6 +30,8 @@ pub(crate) struct Strays<'a> {
     text: Vec<u8>,
     met: Vec<(Lying, Option<String>)>,
     removed: u64,
+    /// Those of articles that lie in other sets.
+    moved: u64,
     stay: u64,
     /// The first of those that stay.
     first: Option<PathBuf>,
@@ -47,6 +50,7 @@ impl<'a> Strays<'a> {
             text: Vec::new(),
             met: Vec::new(),
             removed: 0,
+            moved: 0,
             stay: 0,
             first: None,
             closed: 0,
@@ -85,16 +89,36 @@ impl<'a> Strays<'a> {
         Ok(Some(self.text.len() as u64))
     }
 
+    /// Where the article of this message-id lies.
+    fn token_of(&self, id: Option<&str>) -> Option<Token> {
+        let hash = self.shared.id_hash(MessageId::parse(id?.as_bytes()).ok()?);
+        self.shared.views.history().lookup(&hash).ok()??.token
+    }
+
     /// Whose a file is in which this message-id stands.
     fn whose(&self, file: &Lying, front: &[u8], id: Option<&str>) -> FileOf {
-        let id = id.and_then(|id| MessageId::parse(id.as_bytes()).ok());
-        let hash = id.map(|id| self.shared.id_hash(id));
-        let entry = hash.and_then(|hash| self.shared.views.history().lookup(&hash).ok()?);
-        let token = entry.and_then(|entry| entry.token);
+        let token = self.token_of(id);
         match token.filter(|token| token.buffer() == self.buffer.id()) {
             Some(token) => self.buffer.is_file_of(file, front, &token),
             None => FileOf::Unknown,
         }
+    }
+
+    /// Whether a file has what the article of this message-id has, which lies in another set and was read there.
+    fn is_elsewhere(&self, file: &Lying, id: Option<&str>) -> bool {
+        let token = self.token_of(id);
+        let store = &self.shared.store;
+        let Some(token) = token.filter(|token| token.buffer() != self.buffer.id()) else {
+            return false;
+        };
+        let mut memory = Vec::new();
+        let Ok(stored) = store.read(&token, Want::Whole, Blocking::Yes, &mut memory) else {
+            return false;
+        };
+        let text = memory.get(stored.octets).unwrap_or_default();
+        let other = store.buffer(token.buffer());
+        other.is_some_and(|other| !other.may_own(&file.path, &token))
+            && self.buffer.has_text(file, text)
     }
 
     /// Looks again at what was met, when what was on its way has come, and removes what is a copy.
@@ -110,6 +134,13 @@ impl<'a> Strays<'a> {
                 FileOf::Article => {}
                 FileOf::Copy if file.is_plain && self.buffer.remove_copy(&file.path).is_ok() => {
                     self.removed += 1;
+                }
+                FileOf::Unknown
+                    if file.is_plain
+                        && self.is_elsewhere(&file, id.as_deref())
+                        && self.buffer.remove_copy(&file.path).is_ok() =>
+                {
+                    self.moved += 1;
                 }
                 // It went with the commit that was under way.
                 _ if !self.shared.disk.exists(&file.path).unwrap_or(true) => {}
@@ -152,6 +183,12 @@ impl<'a> Strays<'a> {
             told.push(format!(
                 "files that are copies of articles which have their own, left by a power cut: {}; they were removed",
                 self.removed
+            ));
+        }
+        if self.moved > 0 {
+            told.push(format!(
+                "files to which no card leads, of articles that lie in other sets, left by a move that was ended: {}; they were removed",
+                self.moved
             ));
         }
         if let Some(first) = self.first {

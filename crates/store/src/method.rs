@@ -396,7 +396,17 @@ pub trait BufferReader: Send + Sync + Debug {
         Cards::new()
     }
 
-    /// Removes a file that is [`FileOf::Copy`].
+    /// Whether a file in the directory of its set has this text in wire form, octet for octet.
+    fn has_text(&self, _file: &Lying, _text: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether a path leads to one of the files of this article, or that cannot be told; never where it has none of its own.
+    fn may_own(&self, _path: &Path, _token: &Token) -> bool {
+        false
+    }
+
+    /// Removes a file that is [`FileOf::Copy`], or one of an article that lies elsewhere.
     fn remove_copy(&self, _path: &Path) -> Result<()> {
         Ok(())
     }

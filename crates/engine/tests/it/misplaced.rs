@@ -14,7 +14,7 @@ use newsreel_service::{ArticleQuery, Outcome, Part};
 use newsreel_store::methods::METHODS;
 use newsreel_wire::MessageId;
 
-use crate::world::{World, article, config, open_on};
+use crate::world::{World, article, between_runs, config};
 
 /// A set in a directory of its own, whose articles are files.
 fn of_method(method: &str, folder: &Path) -> EngineConfig {
@@ -227,17 +227,12 @@ async fn the_only_segment_is_lost_alone_whatever_stands_in_its_place() {
         let world = World::on(Arc::new(RealDisk), config);
         let articles = [0, 1, 2].map(|n| article(n, "misc.test"));
         assert_eq!(world.send(&articles).await, [Outcome::Accepted; 3]);
-        let World {
-            config,
-            clock,
-            engine,
-            ..
-        } = world;
-        engine.shutdown().unwrap();
-        drop(engine);
-        spoil(what, &at, folder.path());
-        let before = remains(&at);
-        let world = open_on(Arc::new(RealDisk), &config, &clock);
+        let mut before = None;
+        let world = between_runs(world, |_| {
+            spoil(what, &at, folder.path());
+            before = Some(remains(&at));
+        });
+        let before = before.unwrap();
         assert_eq!(alive(&world, 3).await, [0; 0], "{what}");
         let state = world.engine.status().buffers[0].state.clone();
         assert!(state.contains("00000001.seg"), "{what}: {state}");
@@ -260,17 +255,12 @@ async fn the_only_file_of_a_catalogue_is_made_again_whatever_stands_in_its_place
         let world = World::on(Arc::new(RealDisk), of_method(method, folder.path()));
         let articles = [0, 1, 2].map(|n| article(n, "misc.test"));
         assert_eq!(world.send(&articles).await, [Outcome::Accepted; 3]);
-        let World {
-            config,
-            clock,
-            engine,
-            ..
-        } = world;
-        engine.shutdown().unwrap();
-        drop(engine);
-        spoil(what, &at, folder.path());
-        let before = remains(&at);
-        let world = open_on(Arc::new(RealDisk), &config, &clock);
+        let mut before = None;
+        let world = between_runs(world, |_| {
+            spoil(what, &at, folder.path());
+            before = Some(remains(&at));
+        });
+        let before = before.unwrap();
         let state = world.engine.status().buffers[0].state.clone();
         assert_ne!(state, "ok", "{method}: {what}");
         assert_eq!(scrub(&world).damaged.len(), 0, "{method}: {what}");

@@ -11,7 +11,7 @@ use newsreel_engine::{
     ArticleRef, EngineConfig, ExpireRule, Mode, Reason, Relocated, Relocation, Withdrawal,
 };
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, read_whole};
 use newsreel_service::{Outcome, Part};
 use newsreel_store::SetConfig;
 use newsreel_wire::Wildmat;
@@ -602,6 +602,100 @@ async fn a_power_cut_at_any_moment_of_a_move_costs_nothing() {
             nth += 1;
         }
         assert!(nth > 8, "{nth}");
+    }
+}
+
+/// What moved was counted as sound in both sets: an older file of the history still led to the old place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_counts_what_moved_where_it_is() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 30).await;
+    world.seal();
+    for is_sealed in [false, true] {
+        if is_sealed {
+            world.seal();
+        } else {
+            assert_eq!(
+                relocate(&world, "main", "files", Some("misc.test")).articles,
+                20
+            );
+        }
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        let counts = report.buffers.iter().map(|it| (it.articles, it.withdrawn));
+        let counts = counts.fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1));
+        assert_eq!(counts, (30, 20), "{is_sealed}: {report:?}");
+        assert_eq!(report.damaged, []);
+    }
+    cancel(&world, "<1@t.example>");
+    world.seal();
+    let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    assert_eq!((report.articles, report.withdrawn), (29, 21), "{report:?}");
+}
+
+/// A kill between the files of a move and their cards, whatever the method: the files stayed for ever, though the history knew their articles
+/// elsewhere.  What is not a copy of an article that can be read elsewhere stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_a_killed_move_left_go_with_the_scrub() {
+    for method in ["tradspool", "md5spool", "timehash"] {
+        let memory = MemoryDisk::new();
+        let mut config = two_sets();
+        method.clone_into(&mut config.store.sets[1].method);
+        let world = World::on(Arc::new(memory.clone()), config);
+        feed(&world, 0, 12).await;
+        let before = seen(&world, 12).await;
+        world.seal();
+        // The same server killed when the files are there, as if nothing had come behind that.
+        let killed = memory.crash_losing_all();
+        assert_eq!(relocate(&world, "main", "files", None).articles, 12);
+        let made = files(&memory, Path::new(DIR));
+        let content = |path: &Path| read_whole(&memory, path, 1 << 16).unwrap();
+        let write = |path: &Path, octets: &[u8]| {
+            killed.create_dir_all(path.parent().unwrap()).unwrap();
+            let file = killed.open(path, OpenMode::CreateNew).unwrap();
+            file.write_at(octets, 0).unwrap();
+        };
+        for path in &made {
+            write(path, &content(path));
+        }
+        // Not quite the same; half; of an article that is nowhere.
+        let with = |more: &str| PathBuf::from(format!("{}{more}", made[0].display()));
+        let text = String::from_utf8(content(&made[0])).unwrap();
+        write(&with("+"), text.replace("Body", "body").as_bytes());
+        write(&with("++"), &text.as_bytes()[..text.len() - 7]);
+        write(
+            &with("+++"),
+            text.replace("@t.example", "@nowhere").as_bytes(),
+        );
+        let (clock, mut config) = (Arc::clone(&world.clock), world.config.clone());
+        drop(world);
+        let world = open_on(Arc::new(killed.clone()), &config, &clock);
+        let scrub = |world: &World| world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        let said = scrub(&world).headers;
+        let left = format!("left by a move that was ended: {}; ", made.len());
+        assert_eq!(said.len(), 2, "{method}: {said:?}");
+        assert!(said[0].contains(&left), "{method}: {said:?}");
+        assert!(said[1].contains("no card leads: 3, first"), "{said:?}");
+        let there = files(&killed, Path::new(DIR));
+        assert_eq!(there, ["+", "++", "+++"].map(with), "{method}");
+        assert_same(&seen(&world, 12).await, &before, method);
+        // The text that is left of a damaged article, it may be: that stays.
+        write(&made[0], text.as_bytes());
+        world.seal();
+        drop(world);
+        for buffer in &mut config.store.buffers {
+            let path = Path::new("/spool/buffers").join(&buffer.name);
+            let octets = read_whole(&killed, &path, 4 << 20).unwrap();
+            let at = octets.windows(7).position(|window| window == b"Body of");
+            if let Some(at) = at {
+                let file = killed.open(&path, OpenMode::ReadWrite).unwrap();
+                file.write_at(&vec![b'x'; octets.len() - at], at as u64)
+                    .unwrap();
+            }
+        }
+        let world = open_on(Arc::new(killed.clone()), &config, &clock);
+        let said = scrub(&world).headers.concat();
+        assert!(said.contains("no card leads: 4, first"), "{method}: {said}");
+        assert!(killed.exists(&made[0]).unwrap(), "{method}");
     }
 }
 

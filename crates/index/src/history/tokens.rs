@@ -1,7 +1,8 @@
 //! Which articles lie in a stretch of a buffer, as the history knows them: a walk over all of it, a piece at a time.
 //!
 //! Entries are sorted by hash and not by place, so that all of those buckets are read which say that they have some of the stretch.
-//! An older entry of a hash is shown beside a newer one, and one that was withdrawn as that: who needs to be sure asks for the hash.  What comes into the history
+//! An older entry of a hash is shown beside a newer one, unless only the newest are wanted, which filters tell, and one that was withdrawn as
+//! that: who needs to be sure asks for the hash.  What comes into the history
 //! behind the beginning of the walk is not in it; what leaves memory meanwhile is.
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use super::History;
 use super::bucket::Bucket;
 use super::memory::MemoryPart;
 use super::page::Stored;
+use crate::Wait;
 use crate::error::Result;
 use crate::sealed::window::Window;
 
@@ -41,6 +43,8 @@ pub struct TokenWalk {
     page: u64,
     window: Window,
     entries: Vec<Stored>,
+    /// All buckets, the newest last, where what is in older ones is not shown.
+    all: Option<Vec<Arc<Bucket>>>,
 }
 
 impl History {
@@ -70,7 +74,41 @@ impl History {
             page: 0,
             window: Window::default(),
             entries: Vec::new(),
+            all: None,
         })
+    }
+
+    /// The same, but for entries of which something newer is known: that the article was withdrawn, or lies elsewhere.
+    ///
+    /// # Errors
+    /// As [`History::tokens_in`].
+    pub fn newest_tokens_in(
+        &self,
+        buffer: BufferId,
+        stretch: Range<Position>,
+    ) -> Result<TokenWalk> {
+        let all = self.layers.load().runs.open().map(Arc::clone).collect();
+        Ok(TokenWalk {
+            all: Some(all),
+            ..self.tokens_in(buffer, stretch)?
+        })
+    }
+
+    /// Whether memory, or one of these buckets, leads elsewhere than this entry.  Where that cannot be read it does not.
+    fn is_overtaken(&self, stored: &Stored, newer: &[Arc<Bucket>]) -> bool {
+        let is_other = |newer: &Stored| {
+            let both = newer.token().zip(stored.token());
+            newer.is_withdrawn || both.is_none_or(|(newer, token)| !newer.same_place(&token))
+        };
+        let hash = &stored.hash;
+        if let Some(newest) = super::recent(&self.layers.load(), hash) {
+            return is_other(&newest);
+        }
+        let mut found = newer
+            .iter()
+            .rev()
+            .filter_map(|bucket| bucket.get(hash, &self.cache, Wait::Yes).ok().flatten());
+        found.next().is_some_and(|newest| is_other(&newest))
     }
 }
 
@@ -81,10 +119,18 @@ impl TokenWalk {
     /// When a bucket cannot be read.
     pub fn step(&mut self, history: &History, mut visit: impl FnMut(Led)) -> Result<bool> {
         let (buffer, stretch) = (self.buffer, self.stretch.clone());
+        // Of what is in memory itself, which is looked at under its locks, all is shown.
+        let here = self.buckets.last().filter(|_| self.parts.is_empty());
+        let newer = self.all.as_ref().zip(here).map(|(all, here)| {
+            let at = all.iter().position(|bucket| Arc::ptr_eq(bucket, here));
+            all.get(at.map_or(0, |at| at + 1)..).unwrap_or_default()
+        });
         let mut show = |stored: &Stored| {
             let is_here =
                 |token: &Token| token.buffer() == buffer && stretch.contains(&token.position());
-            if let Some(token) = stored.token().filter(is_here) {
+            let is_shown =
+                |_: &Token| newer.is_none_or(|newer| !history.is_overtaken(stored, newer));
+            if let Some(token) = stored.token().filter(is_here).filter(is_shown) {
                 visit(Led {
                     hash: stored.hash,
                     token,

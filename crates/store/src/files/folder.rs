@@ -250,6 +250,18 @@ impl Folder {
         own
     }
 
+    /// Whether a path leads to one of the files of a card, or that cannot be told: what is mounted or linked may have several paths.
+    pub(crate) fn may_own(&self, card: &Card, path: &Path) -> bool {
+        let own = self.own(card, &mut Vec::new());
+        let is_same = |own: &PathBuf| match (self.disk.facts(own), self.disk.facts(path)) {
+            // On another file system another file may have the number: then that cannot be told.
+            (Ok(Some(own)), Ok(Some(there))) => own.inode == there.inode,
+            (Ok(None), Ok(None)) => own == path,
+            _ => true,
+        };
+        own.is_empty() || own.iter().any(is_same)
+    }
+
     /// Whether a file has one of the names of a card, or one that it might get where that is taken.
     pub(crate) fn is_named(&self, card: &Card, path: &Path) -> bool {
         let mut names = card.names();

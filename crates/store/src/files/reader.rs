@@ -118,13 +118,19 @@ impl FileReader {
             let is_named = self.folder.is_named(&card, path);
             return is_named.then_some(FileOf::Article);
         }
-        let limit = usize::try_from(ARTICLE_OCTETS_MAX).unwrap_or(usize::MAX);
-        let octets = read_whole(self.folder.disk.as_ref(), path, limit).ok()?;
-        let mut other = Vec::new();
-        to_wire(&octets, &mut other);
+        let other = self.text_in(path)?;
         // Numbers, and so Xref, may differ.
         let body = text.get(card.head_len as usize..)?;
         other.ends_with(body).then_some(FileOf::Copy)
+    }
+
+    /// What a file has, in wire form.
+    fn text_in(&self, path: &Path) -> Option<Vec<u8>> {
+        let limit = usize::try_from(ARTICLE_OCTETS_MAX).unwrap_or(usize::MAX);
+        let octets = read_whole(self.folder.disk.as_ref(), path, limit).ok()?;
+        let mut text = Vec::new();
+        to_wire(&octets, &mut text);
+        Some(text)
     }
 
     /// The token of the article whose card is this record, as far as it can be read.
@@ -274,6 +280,15 @@ impl BufferReader for FileReader {
 
     fn closed(&self, holes: &[Hole], wanted: &[Token]) -> Cards {
         holes::closed(&self.cards, holes, wanted)
+    }
+
+    fn has_text(&self, file: &Lying, text: &[u8]) -> bool {
+        self.text_in(&file.path).is_some_and(|there| there == text)
+    }
+
+    fn may_own(&self, path: &Path, token: &Token) -> bool {
+        let card = self.card(token, Blocking::Yes, &mut Vec::new());
+        card.map_or(true, |(card, _)| self.folder.may_own(&card, path))
     }
 
     fn remove_copy(&self, path: &Path) -> Result<()> {

@@ -7,6 +7,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod background;
+mod beyond;
 pub(crate) mod config;
 pub(crate) mod expires;
 mod pass;

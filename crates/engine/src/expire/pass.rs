@@ -4,7 +4,7 @@
 //! together goes in one commit, small enough for feeds not to notice; files go with it, on the thread of commits, in the order
 //! of their directory.  A group is left where a whole piece of it is too young.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -15,6 +15,7 @@ use newsreel_wire::overview::OverviewFields;
 use newsreel_wire::{ArticleNumber, BufferId, GroupId, MessageId, SetId, Token, UnixTime};
 use smallvec::smallvec;
 
+use super::beyond::Beyond;
 use super::report::{ExpireReport, Going, LISTED_MAX, RuleCount};
 use super::rules::{OfGroup, Rule, Subject, Surplus, Why};
 use crate::counters::Counters;
@@ -62,18 +63,6 @@ struct Doomed {
     why: Why,
 }
 
-/// A group when it was counted how much of it is beyond the limits of its rules, and what was heeded since.
-#[derive(Debug, Clone, Copy)]
-struct Counted {
-    /// How many articles it had.
-    alive: u64,
-    high: ArticleNumber,
-    /// How many of its places this pass has let go.
-    gone: u64,
-    /// How many went otherwise, so that there are fewer beyond the limits.
-    heeded: u64,
-}
-
 /// A pass under way.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
@@ -84,10 +73,8 @@ pub(super) struct Pass<'a> {
     doomed: Vec<Doomed>,
     /// Places that went in this commit, or in a dry run would have gone by now, of articles with others.
     gone: HashSet<(GroupId, ArticleNumber)>,
-    /// Groups with limits, as they were when they were counted.
-    counted: HashMap<GroupId, Counted>,
-    /// Of the group that is looked at: what it has beyond the limits of each of its rules, by their places among all.
-    surplus: (Option<GroupId>, Vec<(usize, Surplus)>),
+    /// What is beyond limits.
+    beyond: Beyond,
     /// Commits that were made.
     commits: u64,
     /// The set of the buffer that was asked for last.
@@ -104,8 +91,7 @@ impl<'a> Pass<'a> {
             now,
             doomed: Vec::new(),
             gone: HashSet::new(),
-            counted: HashMap::new(),
-            surplus: (None, Vec::new()),
+            beyond: Beyond::default(),
             commits: 0,
             set: None,
             report: ExpireReport {
@@ -182,13 +168,9 @@ impl<'a> Pass<'a> {
         let shared = self.shared;
         if has_limits {
             // First: what goes while rows are counted is heeded later, once more than need be.
-            let counted = Counted {
-                high: shared.views.groups().high(group),
-                alive: shared.views.overview().live_facts(group, Wait::Yes)?.count,
-                gone: 0,
-                heeded: 0,
-            };
-            self.counted.insert(group, counted);
+            let high = shared.views.groups().high(group);
+            let alive = shared.views.overview().live_facts(group, Wait::Yes)?.count;
+            self.beyond.begin(group, alive, high);
         }
         while let Some(low) = from {
             let mut rows = 0;
@@ -214,7 +196,7 @@ impl<'a> Pass<'a> {
         }
         let beyond = |((at, rule), has): (&(usize, &Rule), Surplus)| (*at, rule.surplus(has));
         let surplus = rules.rules.iter().zip(has).map(beyond).collect();
-        self.surplus = (Some(group), surplus);
+        self.beyond.counted(group, surplus);
         Ok(true)
     }
 
@@ -225,36 +207,18 @@ impl<'a> Pass<'a> {
         let limited = some.iter().filter(|doomed| doomed.why.is_limit());
         let groups: BTreeSet<GroupId> = limited.map(|doomed| doomed.group).collect();
         for group in groups {
-            let Some(counted) = self.counted.get_mut(&group) else {
-                continue;
-            };
-            let came = views.groups().high(group).0.saturating_sub(counted.high.0);
+            let high = views.groups().high(group);
             let alive = views.overview().live_facts(group, Wait::Yes)?.count;
-            let accounted = alive + counted.gone + counted.heeded;
-            let fewer = (counted.alive + came).saturating_sub(accounted);
+            let fewer = self.beyond.went_otherwise(group, alive, high);
             if fewer == 0 {
                 continue;
             }
-            counted.heeded += fewer;
-            let mut none = Vec::new();
-            let left = match self.surplus.0 == Some(group) {
-                true => &mut self.surplus.1,
-                false => &mut none,
-            };
             let of_group = |doomed: &&Doomed| doomed.group == group && doomed.why.is_limit();
-            // All of them: how much went is heeded once.
             let doomed = some.iter().chain(&self.doomed).filter(of_group);
-            let rules = doomed.map(|it| it.rule);
-            let rules: BTreeSet<usize> = rules.chain(left.iter().map(|(at, _)| *at)).collect();
+            let mut rules = self.beyond.rules(group);
+            rules.extend(doomed.map(|it| it.rule));
             for rule in rules {
-                let mut rest = fewer;
-                if let Some((_, left)) = left.iter_mut().find(|(at, _)| *at == rule) {
-                    let kept = left.articles.min(rest);
-                    left.articles -= kept;
-                    rest -= kept;
-                    // How large they were is not known: the next pass counts anew.
-                    left.octets = 0;
-                }
+                let mut rest = self.beyond.take_off((group, rule), fewer);
                 for doomed in [&mut self.doomed, some] {
                     spare(doomed, (group, rule), &mut rest);
                 }
@@ -275,7 +239,7 @@ impl<'a> Pass<'a> {
         let mut from = Some(ArticleNumber(0));
         while let Some(low) = from {
             let (mut rows, mut is_young) = (0, true);
-            let mut surplus = std::mem::take(&mut self.surplus.1);
+            let mut surplus = self.beyond.take();
             from = shared
                 .views
                 .overview()
@@ -308,7 +272,7 @@ impl<'a> Pass<'a> {
                     }
                     at_end(rows)
                 })?;
-            self.surplus.1 = surplus;
+            self.beyond.put_back(surplus);
             self.report.rows += rows as u64;
             let mut articles = 0;
             while self.doomed.len() >= AT_ONCE {
@@ -317,8 +281,7 @@ impl<'a> Pass<'a> {
             if !expirer.worked(rows as u64, articles) {
                 return Ok(false);
             }
-            let mut surplus = self.surplus.1.iter();
-            if is_young && surplus.all(|(_, it)| *it == Surplus::default()) {
+            if is_young && self.beyond.is_none() {
                 break;
             }
         }
@@ -372,9 +335,7 @@ impl<'a> Pass<'a> {
             let left_count = left.len() as u64;
             commit(shared, withdrawn, left)?;
             for group in going {
-                if let Some(counted) = self.counted.get_mut(&group) {
-                    counted.gone += 1;
-                }
+                self.beyond.one_went(group);
             }
             Counters::add(&shared.counters.expired, articles);
             Counters::add(&shared.counters.expired_octets, octets);

@@ -281,6 +281,62 @@ async fn what_went_otherwise_meanwhile_is_no_longer_beyond_a_limit() {
     }
 }
 
+/// A group with a limit for each of two classes: what went otherwise was noted once, and only those rules let fewer go whose articles were in
+/// the commit under way; the other let go too many.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_rule_of_a_group_heeds_what_went_otherwise() {
+    for at in [9, 10, 12] {
+        let limit = |class: &str| {
+            rule("misc.limited", |it| {
+                class.clone_into(&mut it.class);
+                it.articles_max = Some(600);
+            })
+        };
+        let mut config = with(vec![limit("short"), limit("")]);
+        let mut long = config.store.sets[0].clone();
+        let mut short = long.clone();
+        long.buffers.truncate(1);
+        short.buffers.remove(0);
+        (short.name, short.class) = ("second".to_owned(), Some("short".to_owned()));
+        let mut to_short = config.store.rules[0].clone();
+        (to_short.set, to_short.header) = ("second".to_owned(), Some("Expires".to_owned()));
+        config.store.sets = vec![long, short];
+        config.store.rules.insert(0, to_short);
+        let world = World::new(config);
+        let group = vec![GroupSpec::new("misc.limited")];
+        world.engine.add_groups(group).unwrap();
+        for first in (1..=2000).step_by(200) {
+            let some = (first..first + 200).map(|n| expiring(n, "misc.limited", 9));
+            let outcomes = world.send(&some.collect::<Vec<_>>()).await;
+            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+        }
+        feed(&world, 2001..=4000, "misc.limited").await;
+        let (mut times, mut gone) = (0, 0);
+        // Counted by eight pieces; then those of the first class go, and the newest of the other are cancelled meanwhile.
+        let mut meanwhile = |_, _| {
+            times += 1;
+            if times == at {
+                let ids = (3801..=3900).map(|n| ArticleRef::Id(format!("<{n}@t.example>")));
+                let ids: Vec<_> = ids.collect();
+                let outcomes = world.engine.withdraw(&ids, Reason::Cancelled).unwrap();
+                gone = outcomes.len();
+            }
+            true
+        };
+        world.engine.expire(false, &mut meanwhile).unwrap();
+        assert_eq!(gone, 100, "{at}");
+        let of_both = |left: &[u64]| {
+            let of_first = left.iter().filter(|number| **number <= 2000).count();
+            (of_first, left.len() - of_first)
+        };
+        let (of_first, of_second) = of_both(&there(&world, "misc.limited").await);
+        assert!(of_first >= 600, "{at}: {of_first}");
+        assert_eq!(of_second, 600, "{at}");
+        expire(&world);
+        assert_eq!(of_both(&there(&world, "misc.limited").await), (600, 600));
+    }
+}
+
 /// It comes by itself, at its rate, and not while nobody knows the time or too much lies behind what stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_the_background_it_comes_by_itself_unless_it_is_held() {

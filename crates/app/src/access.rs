@@ -76,6 +76,11 @@ pub(crate) enum Access {
 impl Access {
     /// Finds the way.  Without a server, who does not write only looks: whatever the configuration says, nothing is made.
     pub(crate) fn open(args: &LookArgs, writes: bool) -> Result<Self> {
+        Self::open_for(args, (writes, false))
+    }
+
+    /// The same; who would rather have a server do it waits for one that starts, and looks without it when that takes long.
+    fn open_for(args: &LookArgs, (writes, waits): (bool, bool)) -> Result<Self> {
         let mut config = config::load(args.config.as_deref())?;
         if let Some(spool) = &args.spool {
             config.server.spool.clone_from(spool);
@@ -100,11 +105,16 @@ impl Access {
         if writes {
             no_foreign_root(&disk, &spool)?;
         }
+        let mut waits = if waits { TRIES - 1 } else { 0 };
         open_by(&spool, || {
             is_there(disk.as_ref(), &spool)?;
-            match writes {
-                true => try_to_take(&config, &disk, clock.clone()),
-                false => try_to_look(&config, &disk, clock.clone()),
+            match (writes, starting(&spool)) {
+                (true, _) => try_to_take(&config, &disk, clock.clone()),
+                (false, Some(starting)) if waits > 0 => {
+                    waits -= 1;
+                    Err(Refusal::Taken(starting))
+                }
+                (false, _) => try_to_look(&config, &disk, clock.clone()),
             }
         })
     }
@@ -185,7 +195,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// Opens a spool by `open`, or finds the server that answers for it.  What is soon over is waited for.  The socket of a
 /// server that is being killed may still take a connection, so only an answer counts.
-fn open_by(spool: &Path, open: impl Fn() -> Result<Engine, Refusal>) -> Result<Access> {
+fn open_by(spool: &Path, mut open: impl FnMut() -> Result<Engine, Refusal>) -> Result<Access> {
     let mut tried = 0;
     loop {
         let (error, tries) = match open() {
@@ -224,6 +234,17 @@ fn is_there(disk: &dyn Disk, spool: &Path) -> Result<(), Refusal> {
     )))
 }
 
+/// Says that somebody has a spool who does not answer, if so.
+fn starting(spool: &Path) -> Option<anyhow::Error> {
+    let holder = lock_holder(&spool.join("lock")).filter(|pid| *pid != std::process::id());
+    holder.map(|pid| {
+        anyhow!(
+            "process {pid} has the spool {} and does not answer yet: it makes its buffers, starts or stops; try again",
+            spool.display()
+        )
+    })
+}
+
 /// Looks at a spool as it is.  What a server is still making cannot be looked at.
 fn try_to_look(
     config: &Config,
@@ -234,13 +255,8 @@ fn try_to_look(
         Ok(engine) => return Ok(engine),
         Err(error) => error,
     };
-    let spool = &config.server.spool;
-    let holder = lock_holder(&spool.join("lock")).filter(|pid| *pid != std::process::id());
-    Err(match (holder, &error) {
-        (Some(pid), _) => Refusal::Taken(anyhow!(
-            "process {pid} has the spool {} and does not answer yet: it makes its buffers, starts or stops; try again",
-            spool.display()
-        )),
+    Err(match (starting(&config.server.spool), &error) {
+        (Some(starting), _) => Refusal::Taken(starting),
         (None, Error::NotASpool { .. }) => Refusal::Missing(error.into()),
         (None, _) => Refusal::Final(error.into()),
     })
@@ -308,7 +324,7 @@ pub(crate) fn ask(args: &LookArgs, request: Request) -> Result<Value> {
     if args.read_only && request.writes() {
         bail!("this changes the spool, which --read-only forbids");
     }
-    let mut access = Access::open(args, request.writes())?;
+    let mut access = Access::open_for(args, (request.writes(), request.mends()))?;
     let answer = access.ask(request);
     access.close()?;
     answer

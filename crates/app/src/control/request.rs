@@ -304,6 +304,11 @@ impl Request {
             _ => false,
         }
     }
+
+    /// Whether a server that is asked mends what it meets, and who asks a spool without one is only told.
+    pub(crate) const fn mends(&self) -> bool {
+        matches!(self, Self::Scrub { .. })
+    }
 }
 
 /// A text as it may stand in a log line.

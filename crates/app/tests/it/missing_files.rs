@@ -2,11 +2,13 @@
 //! command, and which of the two comes back.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
-use newsreel_host::{Disk, OpenMode, RealDisk, read_whole};
+use newsreel_host::{Disk, OpenMode, RealDisk, read_whole, replace_file};
 
 use crate::client::NewsClient;
-use crate::spool::Spool;
+use crate::spool::{Spool, newsreel};
 
 /// A set of each method whose articles are files.
 const SETS: &str = r#"
@@ -222,5 +224,34 @@ fn a_lost_card_has_the_reply_of_each_command_until_a_scrub_has_made_it_again() {
         }
         assert_codes(&mut client, "220", &[format!("ARTICLE {lost}")]);
     }
+    server.stop();
+}
+
+/// A server that starts listens before it answers commands: a scrub that was asked for then only looked, and made no card again.
+#[test]
+fn a_scrub_waits_for_the_server_that_starts() {
+    let (spool, server) = served();
+    server.stop();
+    let catalogue = spool.path().join("articles/hashed/.catalogue");
+    let cards = RealDisk.open(&catalogue.join("00000001.seg"), OpenMode::ReadWrite);
+    cards.unwrap().set_len(300).unwrap();
+    // Somebody has the spool, and does not answer yet.
+    let lock = spool.path().join("lock");
+    replace_file(&RealDisk, &lock, std::process::id().to_string().as_bytes()).unwrap();
+    let mut command = newsreel();
+    command.args(["store", "scrub", "hashed", "--json", "--config"]);
+    let command = command.arg(spool.config());
+    let asked = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let server = spool.serve();
+    let output = asked.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        told.contains("whose cards were lost: 5; their cards were made again"),
+        "{told}"
+    );
+    let mut client = NewsClient::connect(server.address);
+    let articles = (1..=ARTICLES).map(|n| format!("ARTICLE {}", id("hashed", n)));
+    assert_codes(&mut client, "220", &articles.collect::<Vec<_>>());
     server.stop();
 }

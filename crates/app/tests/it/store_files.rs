@@ -354,6 +354,30 @@ fn the_spool_in_which_a_file_lies_says_what_was_withdrawn() {
     all();
     server.stop();
     all();
+    // Every command takes the configuration; by it the spool of a buffer is known that lies elsewhere.
+    let config = spool.config().to_str().unwrap().to_owned();
+    check(&at[0], &cancelled[..1], &["--config", &config]);
+    assert!(
+        run(&["verify", "--config", &config], &at[0])
+            .status
+            .success()
+    );
+    let error = said(run(&["verify", "--config", "/nowhere.toml"], &at[0])).unwrap_err();
+    assert!(error.contains("/nowhere.toml"), "{error}");
+    let elsewhere = spool.folder().join("A");
+    RealDisk.rename(&at[0], &elsewhere).unwrap();
+    let path = format!("name = \"A\"\npath = {elsewhere:?}");
+    spool.configure(&CONFIG.replacen("name = \"A\"", &path, 1));
+    for (words, is_alone) in [
+        (&["dump"][..], true),
+        (&["dump", "--config", &config], false),
+    ] {
+        let told = run(words, &elsewhere).stderr;
+        let told = String::from_utf8_lossy(&told);
+        assert_eq!(told.contains("it lies in no spool"), is_alone, "{told}");
+    }
+    RealDisk.rename(&elsewhere, &at[0]).unwrap();
+    spool.configure(CONFIG);
     // A file that was brought elsewhere is known to no spool, and tells by itself; none is asked about it that is not its own.
     let away = spool.folder().join("00000001.seg");
     RealDisk.rename(&at[1].join("00000001.seg"), &away).unwrap();

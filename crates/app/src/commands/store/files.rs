@@ -20,8 +20,9 @@ use newsreel_wire::{
 };
 use serde_json::{Value, json};
 
+use super::KnowsArgs;
 use super::marks::{Marks, Row};
-use crate::{access, output};
+use crate::{access, config, output};
 
 /// So many damaged places of a file are named.
 const DAMAGE_NAMED_MAX: usize = 100;
@@ -279,7 +280,8 @@ fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> Result<bool> {
 }
 
 /// Reads every article and compares its checksums.
-pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
+pub(super) fn verify(paths: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<()> {
+    config::load(config)?;
     let (mut rows, mut damaged) = (Vec::new(), 0);
     let mut others = 0;
     for path in paths {
@@ -364,12 +366,12 @@ const ROWS_AT_ONCE: usize = 1000;
 
 /// Walks the articles of a path, each handed on with what its spool says of it; what was damaged is told behind them.
 fn listed(
-    (path, spool): (&Path, Option<&Path>),
+    (path, knows): (&Path, &KnowsArgs),
     mut text_of: impl FnMut(&Found<'_>) -> Vec<u8>,
     mut each: impl FnMut(&Row) -> Result<()>,
 ) -> Result<(u64, u64)> {
     let files = open(path)?;
-    let mut marks = Marks::of(path, spool)?;
+    let mut marks = Marks::of(path, knows)?;
     let (mut rows, mut octets, mut withdrawn) = (Vec::new(), 0, 0);
     let mut hand_on = |rows: &mut Vec<Row>| -> Result<()> {
         marks.mark(rows)?;
@@ -419,7 +421,7 @@ fn unless_damaged(damaged: u64) -> Result<()> {
 }
 
 /// Lists the records.
-pub(super) fn dump(path: &Path, spool: Option<&Path>, as_json: bool) -> Result<()> {
+pub(super) fn dump(path: &Path, knows: &KnowsArgs, as_json: bool) -> Result<()> {
     let say = |row: &Row| {
         let (token, sequence, arrival, octets) =
             (&row.token, row.sequence, row.arrival, row.octets);
@@ -439,7 +441,7 @@ pub(super) fn dump(path: &Path, spool: Option<&Path>, as_json: bool) -> Result<(
             format!("{token}  {sequence}  {arrival}  {octets}  {id}{state}\n")
         })
     };
-    let (_, damaged) = listed((path, spool), |_| Vec::new(), say)?;
+    let (_, damaged) = listed((path, knows), |_| Vec::new(), say)?;
     unless_damaged(damaged)
 }
 
@@ -465,7 +467,7 @@ impl Target {
 /// Writes the sound articles as one batch; those that were withdrawn too if that is wanted.
 pub(super) fn export(
     path: &Path,
-    (spool, with_withdrawn): (Option<&Path>, bool),
+    (knows, with_withdrawn): (&KnowsArgs, bool),
     to: Option<&Path>,
 ) -> Result<()> {
     // Whether there is anything to write is known before anything is written.
@@ -485,7 +487,7 @@ pub(super) fn export(
         }
         text
     };
-    let (withdrawn, damaged) = listed((path, spool), text_of, |row| {
+    let (withdrawn, damaged) = listed((path, knows), text_of, |row| {
         if row.is_sound && (with_withdrawn || !row.is_withdrawn) {
             batch::write_article(&row.text, &mut out);
             articles += 1;

@@ -10,9 +10,10 @@ use newsreel_engine::SPOOL_FILE;
 use newsreel_host::{Disk as _, RealDisk};
 use serde_json::Value;
 
+use super::KnowsArgs;
 use crate::access::{Access, SpoolArgs};
 use crate::control::request::Request;
-use crate::output;
+use crate::{config, output};
 
 /// An article that was read, as far as it is told or written.
 pub(super) struct Row {
@@ -36,16 +37,21 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Of the spool that is named, or else of that in which the path lies.
-    pub(super) fn of(path: &Path, named: Option<&Path>) -> Result<Self> {
+    /// Of the spool that is named, or else of that in which the path lies, or else of that of the configuration.
+    pub(super) fn of(path: &Path, knows: &KnowsArgs) -> Result<Self> {
+        let (named, config) = (knows.spool.as_deref(), knows.config.as_deref());
         let path = path.canonicalize()?;
         let found = path
             .ancestors()
             .find(|dir| RealDisk.exists(&dir.join(SPOOL_FILE)).unwrap_or(false));
-        let Some(spool) = named.or(found) else {
+        let configured = match config {
+            Some(_) => Some(config::load(config)?.server.spool),
+            None => None,
+        };
+        let Some(spool) = named.or(found).or(configured.as_deref()) else {
             return Ok(Self::none(true));
         };
-        match Self::ask(&path, spool) {
+        match Self::ask(&path, (spool, config)) {
             Ok(None) if named.is_some() => bail!(
                 "{} is no buffer, segment or set of the spool {}",
                 path.display(),
@@ -69,10 +75,10 @@ impl Marks {
     }
 
     /// A way to the spool, if the path is of it.
-    fn ask(path: &Path, spool: &Path) -> Result<Option<Access>> {
+    fn ask(path: &Path, (spool, config): (&Path, Option<&Path>)) -> Result<Option<Access>> {
         let args = SpoolArgs {
             spool: Some(spool.to_path_buf()),
-            config: None,
+            config: config.map(Path::to_path_buf),
             json: false,
         };
         let mut access = Access::open(&(&args).into(), false)?;

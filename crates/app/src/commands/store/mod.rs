@@ -62,6 +62,17 @@ const BUFFER_COLUMNS: &[(&str, &str)] = &[
     ("FILE", "path"),
 ];
 
+/// Options of commands that read files by themselves: who knows what was withdrawn of them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KnowsArgs {
+    /// The spool that knows what was withdrawn of it [default: the one in which it lies, else that of --config, if it is of that]
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+    /// The configuration file [default: what the server of that spool last ran with]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     /// List the buffers and sets of segments: room, how much of it is used, age of the oldest article, octets a day, state
@@ -234,6 +245,9 @@ pub(crate) enum Verb {
         /// Files of buffers or segments, or directories of sets whose articles are segments or files of their own
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// The configuration file, as every command takes it: it is read, and nothing of it is needed here
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
@@ -249,9 +263,8 @@ pub(crate) enum Verb {
     Dump {
         /// The file of a buffer or segment, or the directory of a set
         path: PathBuf,
-        /// The spool that knows what was withdrawn of it [default: the one in which it lies, if any]
-        #[arg(long, value_name = "DIR")]
-        spool: Option<PathBuf>,
+        #[command(flatten)]
+        knows: KnowsArgs,
         /// Answer in JSON, an object a line
         #[arg(long)]
         json: bool,
@@ -272,9 +285,8 @@ pub(crate) enum Verb {
         /// What was cancelled, has expired or moved, too
         #[arg(long)]
         withdrawn: bool,
-        /// The spool that knows what was withdrawn of it [default: the one in which it lies, if any]
-        #[arg(long, value_name = "DIR")]
-        spool: Option<PathBuf>,
+        #[command(flatten)]
+        knows: KnowsArgs,
     },
 }
 
@@ -318,14 +330,18 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             spool,
         } => scrub::run(buffers, *rate, spool),
         Verb::Explain { article, spool } => explain(article, spool),
-        Verb::Verify { paths, json } => files::verify(paths, *json),
-        Verb::Dump { path, spool, json } => files::dump(path, spool.as_deref(), *json),
+        Verb::Verify {
+            paths,
+            config,
+            json,
+        } => files::verify(paths, config.as_deref(), *json),
+        Verb::Dump { path, knows, json } => files::dump(path, knows, *json),
         Verb::Export {
             path,
             to,
             withdrawn,
-            spool,
-        } => files::export(path, (spool.as_deref(), *withdrawn), to.as_deref()),
+            knows,
+        } => files::export(path, (knows, *withdrawn), to.as_deref()),
     }
 }
 

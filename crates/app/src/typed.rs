@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::sync::OnceLock;
 
 use clap::{ArgMatches, Command, CommandFactory as _};
+use newsreel_host::process::shell_word;
 
 use crate::commands::Cli;
 use crate::config::Unit;
@@ -33,7 +34,7 @@ impl Typed {
         }
         let place = |name: &'static str| {
             let given = matches.try_get_raw(name).ok().flatten()?.next_back()?;
-            Some((name, quoted(&given.to_string_lossy())))
+            Some((name, shell_word(&given.to_string_lossy())))
         };
         let json = matches.try_get_one::<bool>("json");
         Self {
@@ -77,15 +78,6 @@ fn verb_of<'c>(cli: &'c Command, said: &str) -> Option<&'c Command> {
         verb = verb.find_subcommand(words.next()?)?;
     }
     Some(verb)
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Notes what was typed; only the first time counts.

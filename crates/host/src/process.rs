@@ -1,4 +1,4 @@
-//! Facts about a process from `/proc`: memory, processor time, threads; and which process holds a lock.
+//! Facts about a process from `/proc`: memory, processor time, threads; which process holds a lock, and whose this one is.
 //!
 //! A fact that cannot be read is an error, never a zero.
 
@@ -82,6 +82,47 @@ pub fn errors_to(file: Option<&Path>) -> io::Result<()> {
 #[must_use]
 pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// What the database of users has of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The name to log in with.
+    pub name: String,
+    /// The name of the person, as far as it says one.
+    pub full_name: Option<String>,
+}
+
+/// Whom the database of users has for the user that this process runs as.
+#[must_use]
+pub fn own_account() -> Option<Account> {
+    let user = nix::unistd::User::from_uid(own_uid().into()).ok()??;
+    let person = user.gecos.to_string_lossy();
+    Some(Account {
+        full_name: full_name(&user.name, &person),
+        name: user.name,
+    })
+}
+
+/// The name of a person in what the database says of one: up to the first comma, and `&` stands for the name to log in with.
+fn full_name(name: &str, person: &str) -> Option<String> {
+    let person = person.split(',').next().unwrap_or_default().trim();
+    let mut letters = name.chars();
+    let capital = letters.next().map(|first| first.to_ascii_uppercase());
+    let capital: String = capital.into_iter().chain(letters).collect();
+    let full = person.replace('&', &capital);
+    let is_text = !full.is_empty() && !full.contains(|c: char| c.is_control() || c == '\u{fffd}');
+    is_text.then_some(full)
+}
+
+/// A word as a shell takes it.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The owner of a file or directory, if this process is root's and it is not.
@@ -214,6 +255,34 @@ fn parse_stat(text: &str, ticks_per_second: u64, page_bytes: u64) -> Option<Proc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_persons() {
+        for (person, expected) in [
+            ("Ada Lovelace,Room 1,,", Some("Ada Lovelace")),
+            ("& Lovelace", Some("Ada Lovelace")),
+            ("", None),
+            (",,,", None),
+            ("a\tb", None),
+        ] {
+            assert_eq!(full_name("ada", person).as_deref(), expected, "{person:?}");
+        }
+        // Whoever runs this, root is known wherever there is a database.
+        let own = own_account();
+        assert!(own_uid() != 0 || own.is_none_or(|own| own.name == "root"));
+    }
+
+    #[test]
+    fn a_shell_takes_a_word_for_what_it_is() {
+        for word in ["", "a b", "<a'$(id)'@b>", "`id`;\\\n'"] {
+            let line = format!("printf %s {}", shell_word(word));
+            let said = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .output();
+            assert_eq!(String::from_utf8(said.unwrap().stdout).unwrap(), word);
+        }
+        assert_eq!(shell_word("/var/spool"), "/var/spool");
+    }
 
     #[test]
     fn stat_line_with_a_hostile_name() {

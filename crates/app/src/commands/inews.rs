@@ -2,13 +2,16 @@
 //!
 //! A server that lets us post only as somebody is told the name and the password that a file of INN's has for it (passwd.nntp(5)).
 //! What options say takes the place of the article's own fields.  A field for the author and a signature are added as
-//! inews does; everything else an article needs is the server's to add, and its checks are the server's too.
+//! inews does; everything else an article needs is the server's to add, and its checks are the server's too.  Without `-h` all
+//! that is read is text, whatever its first lines look like.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use newsreel_host::process::{Account, host_name, own_account};
 use newsreel_host::{Disk as _, RealDisk};
 use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::nntp::framing::{wire_to_lf, without_terminator};
 
 use crate::posting::{NotLet, Server, Tls, TlsArgs};
 use crate::{input, output, posting};
@@ -36,7 +39,7 @@ pub(crate) struct Args {
     #[arg(default_value = input::STANDARD_INPUT, hide_default_value = true)]
     file: PathBuf,
     /// Print this help
-    #[arg(long, action = clap::ArgAction::Help)]
+    #[arg(short = 'H', long, action = clap::ArgAction::Help)]
     help: Option<bool>,
     /// The Approved field
     #[arg(short = 'a', value_name = "APPROVED")]
@@ -56,6 +59,9 @@ pub(crate) struct Args {
     /// The References field
     #[arg(short = 'F', value_name = "REFERENCES")]
     references: Option<String>,
+    /// The Message-ID field
+    #[arg(short = 'm', value_name = "MESSAGE-ID")]
+    message_id: Option<String>,
     /// The Newsgroups field
     #[arg(short = 'n', value_name = "NEWSGROUPS")]
     newsgroups: Option<String>,
@@ -91,9 +97,12 @@ pub(crate) struct Args {
     /// Print the article instead of posting it
     #[arg(short = 'D', short_alias = 'N')]
     dump: bool,
-    /// The article has a header block (found out without this too)
+    /// The article has a header block; without this all of it is text
     #[arg(short = 'h')]
     has_header: bool,
+    /// Say nothing of an article without text, which is not posted in any case
+    #[arg(short = 'E')]
+    discard_empty: bool,
     /// Add no Organization field from $ORGANIZATION
     #[arg(short = 'O')]
     no_organization: bool,
@@ -104,8 +113,11 @@ pub(crate) struct Args {
     #[arg(short = 'S')]
     no_signature: bool,
     /// Of no effect here, as in INN or because the server does it
-    #[arg(short = 'A', short_aliases = ['M', 'P', 'V', 'W'], action = clap::ArgAction::Count)]
+    #[arg(short = 'A', short_aliases = ['I', 'L', 'M', 'P', 'V', 'W', 'X', 'v'], action = clap::ArgAction::Count)]
     ignored: u8,
+    /// The same of options with a value
+    #[arg(short = 'i', short_alias = 's', value_name = "VALUE")]
+    ignored_value: Vec<String>,
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
@@ -131,17 +143,40 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// A From field of who is called so in the environment, or else in the database of users, at this host.
+fn from(
+    (user, name): (Option<String>, Option<String>),
+    account: Option<Account>,
+    host: &str,
+) -> Option<String> {
+    let is_it = |account: &Account| user.as_ref().is_none_or(|user| *user == account.name);
+    let account = account.filter(is_it);
+    let name = name.or_else(|| account.as_ref()?.full_name.clone());
+    let user = user.or(account.map(|account| account.name))?;
+    Some(match name {
+        Some(name) => format!("{} <{user}@{host}>", phrase(&name)),
+        None => format!("{user}@{host}"),
+    })
+}
+
+/// A name as it may stand in front of an address (RFC 5322 section 3.2.5).
+fn phrase(name: &str) -> String {
+    let is_plain = |c: char| {
+        c == ' ' || !c.is_ascii() || c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c)
+    };
+    if name.chars().all(is_plain) || name.starts_with('"') && name.ends_with('"') {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('\\', r"\\").replace('"', "\\\""))
+}
+
 impl Author {
     fn find(args: &Args) -> Self {
         let user = variable("USER").or_else(|| variable("LOGNAME"));
-        let host = variable("FROMHOST").or_else(newsreel_host::process::host_name);
-        let address = user.zip(host).map(|(user, host)| format!("{user}@{host}"));
-        let name = variable("NAME");
+        let host = variable("FROMHOST").or_else(host_name);
+        let called = (user, variable("NAME"));
         Self {
-            from: address.map(|address| match name {
-                Some(name) => format!("{name} <{address}>"),
-                None => address,
-            }),
+            from: host.and_then(|host| from(called, own_account(), &host)),
             organization: variable("ORGANIZATION").filter(|_| !args.no_organization),
             signature: variable("HOME")
                 .filter(|_| !args.no_signature)
@@ -156,10 +191,12 @@ impl Author {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let octets = input::read(&args.file, posting::ARTICLE_OCTETS_MAX)?.octets;
-    let wire = compose(args, &octets, &Author::find(args))?;
+    let Some(wire) = compose(args, &octets, &Author::find(args))? else {
+        return Ok(());
+    };
     if args.dump {
         let mut text = Vec::new();
-        newsreel_wire::nntp::framing::wire_to_lf(&wire, &mut text);
+        wire_to_lf(&wire, &mut text);
         return output::octets_out(&text);
     }
     let named = args.server.clone().or_else(|| variable("NNTPSERVER"));
@@ -217,7 +254,7 @@ fn login(args: &Args, server: &Server) -> Result<Option<(String, String)>> {
     };
     let text = String::from_utf8(octets);
     let text = text.with_context(|| format!("{} is not UTF-8", file.display()))?;
-    let own_name = newsreel_host::process::host_name();
+    let own_name = host_name();
     let mut names = match &server.name {
         Some(name) => vec![name.as_str()],
         None => vec!["localhost"],
@@ -251,6 +288,7 @@ fn options(args: &Args) -> impl Iterator<Item = (Known, &str)> {
         (Known::Expires, &args.expires),
         (Known::From, &args.from),
         (Known::References, &args.references),
+        (Known::MessageId, &args.message_id),
         (Known::Newsgroups, &args.newsgroups),
         (Known::Organization, &args.organization),
         (Known::ReplyTo, &args.reply_to),
@@ -261,16 +299,24 @@ fn options(args: &Args) -> impl Iterator<Item = (Known, &str)> {
     set.filter_map(|(field, value)| Some((field, value.as_deref()?)))
 }
 
-/// The article in wire form.
-fn compose(args: &Args, octets: &[u8], author: &Author) -> Result<Vec<u8>> {
-    let wire = posting::wire_of(octets);
-    let headers = Headers::scan(&wire);
-    if args.has_header
-        && let Err(fault) = &headers
-    {
-        bail!("the article's header block is malformed: {fault}");
+/// The header block of what was read, if it is one.
+fn header_block<'w>(args: &Args, wire: &'w [u8]) -> Result<Option<Headers<'w>>> {
+    match (args.has_header, Headers::scan(wire)) {
+        (true, Err(fault)) => bail!("the article's header block is malformed: {fault}"),
+        (true, Ok(headers)) => Ok(Some(headers)),
+        (false, Ok(headers))
+            if args.newsgroups.is_none() && headers.content(Known::Newsgroups).is_some() =>
+        {
+            bail!("the article begins with a header block, which is text without -h; give -h")
+        }
+        (false, _) => Ok(None),
     }
-    let headers = headers.ok();
+}
+
+/// The article in wire form; none: it is empty, and that is to be passed over.
+fn compose(args: &Args, octets: &[u8], author: &Author) -> Result<Option<Vec<u8>>> {
+    let wire = posting::wire_of(octets);
+    let headers = header_block(args, &wire)?;
     let mut out = Vec::with_capacity(wire.len() + 512);
     let mut has = Vec::new();
     if let Some(prefix) = &args.path_prefix {
@@ -303,11 +349,17 @@ fn compose(args: &Args, octets: &[u8], author: &Author) -> Result<Vec<u8>> {
     }
     out.extend_from_slice(b"\r\n");
     let body = headers.as_ref().map_or(&wire[..], Headers::body);
+    if !has.contains(&Known::Control) && without_terminator(body).trim_ascii().is_empty() {
+        match args.discard_empty {
+            true => return Ok(None),
+            false => bail!("the article has no text"),
+        }
+    }
     match &author.signature {
         Some(signature) => signed(body, signature, &mut out)?,
         None => out.extend_from_slice(body),
     }
-    Ok(out)
+    Ok(Some(out))
 }
 
 /// One field; what would begin another line is refused.
@@ -324,7 +376,7 @@ fn signed(body: &[u8], signature: &str, out: &mut Vec<u8>) -> Result<()> {
     if signature.lines().count() > SIGNATURE_LINES_MAX {
         bail!("the signature has more than {SIGNATURE_LINES_MAX} lines; shorten it, or use -S");
     }
-    out.extend_from_slice(newsreel_wire::nntp::framing::without_terminator(body));
+    out.extend_from_slice(without_terminator(body));
     out.extend_from_slice(b"-- \r\n");
     out.extend_from_slice(&posting::wire_of(signature.as_bytes()));
     Ok(())
@@ -336,6 +388,7 @@ mod tests {
 
     fn composed(args: &Args, text: &str, author: &Author) -> Result<String, String> {
         let wire = compose(args, text.as_bytes(), author).map_err(|error| error.to_string())?;
+        let wire = wire.unwrap_or_default();
         Ok(String::from_utf8(wire).unwrap().replace("\r\n", "\n"))
     }
 
@@ -349,6 +402,8 @@ mod tests {
             newsgroups: some("misc.test"),
             subject: some("new"),
             path_prefix: some("gate"),
+            message_id: some("<1@a.example>"),
+            has_header: true,
             ..Args::default()
         };
         let author = Author {
@@ -357,7 +412,8 @@ mod tests {
             signature: some("Ada\n.dot\n"),
         };
         let text = "Subject: old\nX-Kept:  a\n b\n\n.body\n";
-        let expected = "Path: gate!not-for-mail\nNewsgroups: misc.test\nSubject: new\nX-Kept:  a\n b\n\
+        let expected = "Path: gate!not-for-mail\nMessage-ID: <1@a.example>\nNewsgroups: misc.test\nSubject: new\n\
+            X-Kept:  a\n b\n\
             From: Ada <ada@a.example>\nOrganization: A site\n\n..body\n-- \nAda\n..dot\n.\n";
         assert_eq!(composed(&args, text, &author).as_deref(), Ok(expected));
         let own = "From: Bob <b@b.example>\nOrganization: Mine\nNewsgroups: a.b\n\nx\n";
@@ -365,21 +421,37 @@ mod tests {
             signature: None,
             ..author
         };
-        let got = composed(&Args::default(), own, &none).unwrap();
+        let whole = Args {
+            has_header: true,
+            ..Args::default()
+        };
+        let got = composed(&whole, own, &none).unwrap();
         assert_eq!(got, format!("{own}.\n"));
     }
 
+    /// A first paragraph such as `Note: x` became a header field.
     #[test]
-    fn a_text_without_a_header_block_is_a_body() {
+    fn without_the_option_all_is_text() {
         let args = Args {
             newsgroups: some("misc.test"),
             ..Args::default()
         };
-        let got = composed(&args, "just a text\nof two lines\n", &Author::default());
-        assert_eq!(
-            got.unwrap(),
-            "Newsgroups: misc.test\n\njust a text\nof two lines\n.\n"
+        for text in [
+            "just a text\nof two lines\n",
+            "Note: x\n\nof two paragraphs\n",
+            "Newsgroups: other\n\nx\n",
+        ] {
+            let got = composed(&args, text, &Author::default());
+            let expected = format!("Newsgroups: misc.test\n\n{text}.\n");
+            assert_eq!(got.unwrap(), expected);
+        }
+        // Who forgets it is told.
+        let forgot = composed(
+            &Args::default(),
+            "Newsgroups: a.b\n\nx\n",
+            &Author::default(),
         );
+        assert!(forgot.unwrap_err().contains("give -h"));
         let args = Args {
             has_header: true,
             ..args
@@ -389,6 +461,53 @@ mod tests {
                 .unwrap_err()
                 .contains("header")
         );
+    }
+
+    #[test]
+    fn what_has_no_text_is_not_posted() {
+        let author = Author {
+            signature: some("Ada\n"),
+            ..Author::default()
+        };
+        let args = |discard_empty| Args {
+            has_header: true,
+            discard_empty,
+            ..Args::default()
+        };
+        for empty in ["A: b\n\n", "A: b\n\n \n\n"] {
+            let refused = composed(&args(false), empty, &author);
+            assert!(refused.unwrap_err().contains("no text"));
+            assert_eq!(composed(&args(true), empty, &author).unwrap(), "");
+        }
+        let control = "Control: newgroup a.b\n\n";
+        assert!(composed(&args(true), control, &Author::default()).unwrap() != "");
+    }
+
+    /// Where the environment says nobody there was no From: INN asks the database of users.
+    #[test]
+    fn who_has_written_it() {
+        let account = |full_name| Account {
+            name: "ada".to_owned(),
+            full_name,
+        };
+        for (user, name, full_name, expected) in [
+            (None, None, None, "ada@h.example"),
+            (None, None, some("Ada L"), "Ada L <ada@h.example>"),
+            (None, some("Me"), some("Ada L"), "Me <ada@h.example>"),
+            (some("ada"), None, some("Ada L"), "Ada L <ada@h.example>"),
+            (some("bob"), None, some("Ada L"), "bob@h.example"),
+            (
+                None,
+                None,
+                some(r#"A. "L" \ (x)"#),
+                r#""A. \"L\" \\ (x)" <ada@h.example>"#,
+            ),
+            (None, some(r#""A. L""#), None, r#""A. L" <ada@h.example>"#),
+        ] {
+            let got = from((user, name), Some(account(full_name)), "h.example");
+            assert_eq!(got.as_deref(), Some(expected));
+        }
+        assert_eq!(from((None, None), None, "h.example"), None);
     }
 
     #[test]
@@ -420,6 +539,7 @@ mod tests {
         assert!(refused(&two_lines, "x\n").contains("Subject"));
         let no_control = Args {
             no_control: true,
+            has_header: true,
             ..Args::default()
         };
         assert!(refused(&no_control, "Control: cancel <1@a>\n\nx\n").contains("-R"));

@@ -65,7 +65,7 @@ enum Verb {
     /// Post articles from files
     Post(post::Args),
     /// Post an article, with the options of INN's inews
-    Inews(inews::Args),
+    Inews(Box<inews::Args>),
     /// Take batches of articles, or single ones, as INN's rnews does
     Rnews(rnews::Args),
     /// Write batches of what waits for a peer

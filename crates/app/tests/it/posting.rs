@@ -216,20 +216,16 @@ fn a_link_called_inews_posts_with_inns_options() {
     ] {
         assert!(head.iter().any(|one| one == line), "{line} in {head:?}");
     }
-    let dumped = inews(&[
-        "-D",
-        "-S",
-        "-O",
-        "-n",
-        "misc.test",
-        "-f",
-        "b@b.example",
-        text,
-    ])
-    .unwrap();
+    let dump = ["-D", "-S", "-O", "-n", "misc.test", "-f", "b@b.example"];
+    let dumped = |more: &[&str]| inews(&[&dump[..], more].concat()).unwrap();
     assert_eq!(
-        dumped,
+        dumped(&["-h", text]),
         "From: b@b.example\nNewsgroups: misc.test\nSubject: from inews\n\nbody\n"
+    );
+    // As INN's: without -h all is text.
+    assert_eq!(
+        dumped(&["-i", "x", "-v", text]),
+        "From: b@b.example\nNewsgroups: misc.test\n\nSubject: from inews\n\nbody\n"
     );
     server.stop();
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use newsreel_host::process::shell_word;
 use newsreel_service::posting::Mail;
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::{IdHash, MessageId, UnixTime};
@@ -146,10 +147,12 @@ fn text(
     if more > 0 {
         let _ = write!(text, "    and {more} more\r\n");
     }
+    // A stranger chose it, and who reads this gives it to a shell.
+    let id = shell_word(id);
     let _ = write!(
         text,
-        "\r\n    newsreel control show '{id}'\r\n\r\nsays whose signature it has, if any, and\r\n\r\n    \
-         newsreel control approve '{id}'\r\n\r\ndoes it.\r\n"
+        "\r\n    newsreel control show {id}\r\n\r\nsays whose signature it has, if any, and\r\n\r\n    \
+         newsreel control approve {id}\r\n\r\ndoes it.\r\n"
     );
     text
 }
@@ -206,14 +209,19 @@ mod tests {
         };
         let waiting = vec![asked; GROUPS_TOLD_MAX + 7];
         let now = UnixTime(1_700_000_000);
-        let text = text(
-            "usenet@n.example",
-            "me@n.example",
-            now,
-            "<1@a>",
-            &message,
-            &waiting,
-        );
+        let of = |id: &str, waiting: &[GroupAsked]| {
+            text(
+                "usenet@n.example",
+                "me@n.example",
+                now,
+                id,
+                &message,
+                waiting,
+            )
+        };
+        // Whoever copied the command ran what a message-id said.
+        assert!(of("<'$(id)'@a>", &[]).contains(r"control approve '<'\''$(id)'\''@a>'"));
+        let text = of("<1@a>", &waiting);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let names: Vec<&str> = head
             .split("\r\n")

@@ -15,5 +15,6 @@ pub fn decode_logins(octets: &[u8]) -> bool {
 /// The same behind a right first line.
 #[must_use]
 pub fn decode_made_logins(octets: &[u8]) -> bool {
-    decode_logins(&logins_file::sealed(octets))
+    let made = logins_file::sealed(octets);
+    made.iter().any(|file| decode_logins(file))
 }

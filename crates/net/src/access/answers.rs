@@ -4,7 +4,8 @@
 //! A program may take longer for names that it knows.  Until it has refused a name that it let in from the same network as well, which is
 //! somebody who erred, nothing is known of that, and a failed login is answered when the program's time is over.  From then on the slowest
 //! answer is what counts, with half of it on top, for half a day at least, and until somebody has erred again.  Who guesses from elsewhere
-//! does not bring that about: else it would tell them that they had guessed a name.
+//! does not bring that about: else it would tell them that they had guessed a name.  What was known before a restart counts in the same way
+//! behind it.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -58,12 +59,12 @@ fn remember(names: &mut HashSet<u64>, name: u64) {
 }
 
 impl Times {
-    fn new() -> Self {
+    fn new(before: Option<Duration>) -> Self {
         Self {
             hasher: RandomState::new(),
             let_in: HashSet::new(),
             refused: HashSet::new(),
-            before: None,
+            before,
             now: Duration::ZERO,
             is_told: false,
             since: Instant::now(),
@@ -95,14 +96,15 @@ impl Times {
 }
 
 impl Answers {
-    /// Notes how long a program took for what somebody said.
+    /// Notes how long a program took for what somebody said; the slowest of it lately, once that is known.  `before` is what was known of
+    /// this program before the start.
     pub(super) fn note(
         &self,
         login: &LoginConfig,
         said: &Credentials,
-        took: Duration,
-        is_right: bool,
-    ) {
+        (took, is_right): (Duration, bool),
+        before: impl FnOnce() -> Option<Duration>,
+    ) -> Option<Duration> {
         let mut seen = self.0.lock();
         if seen.program != login.program {
             *seen = Seen {
@@ -110,16 +112,21 @@ impl Answers {
                 of: None,
             };
         }
-        let times = seen.of.get_or_insert_with(Times::new);
+        let times = seen.of.get_or_insert_with(|| Times::new(before()));
         times.note((&said.name, said.address), took, is_right);
+        times.slowest()
     }
 
     /// No failed login is answered sooner after the program was begun.
-    pub(super) fn least(&self, login: &LoginConfig) -> Duration {
+    pub(super) fn least(
+        &self,
+        login: &LoginConfig,
+        before: impl FnOnce() -> Option<Duration>,
+    ) -> Duration {
         let most = Duration::from_secs(login.program_s_max).min(PAUSE_MAX);
         let seen = self.0.lock();
         let times = seen.of.as_ref().filter(|_| seen.program == login.program);
-        match times.and_then(Times::slowest) {
+        match times.map_or_else(before, Times::slowest) {
             None => most,
             Some(slowest) => {
                 let with_half = slowest + slowest / 2;
@@ -153,14 +160,10 @@ mod tests {
             program: "/bin/a".to_owned(),
             ..LoginConfig::default()
         };
-        let least = |login: &LoginConfig| answers.least(login).as_secs_f32();
+        let least = |login: &LoginConfig| answers.least(login, || None).as_secs_f32();
         let note = |login: &LoginConfig, name: &str, ms, is_right| {
-            answers.note(
-                login,
-                &said(name, HERE),
-                Duration::from_millis(ms),
-                is_right,
-            );
+            let took = (Duration::from_millis(ms), is_right);
+            answers.note(login, &said(name, HERE), took, || None)
         };
         assert_eq!(least(&login), 10.0);
         // Of names that it may not know nothing is learned.
@@ -169,7 +172,7 @@ mod tests {
             note(&login, &format!("user{n}"), 30, true);
         }
         let guess = said("user3", [198, 51, 100, 1]);
-        answers.note(&login, &guess, Duration::ZERO, false);
+        answers.note(&login, &guess, (Duration::ZERO, false), || None);
         assert_eq!(
             least(&login),
             10.0,
@@ -204,12 +207,8 @@ mod tests {
             ..LoginConfig::default()
         };
         let note = |name: &str, ms, is_right| {
-            answers.note(
-                &login,
-                &said(name, HERE),
-                Duration::from_millis(ms),
-                is_right,
-            );
+            let took = (Duration::from_millis(ms), is_right);
+            answers.note(&login, &said(name, HERE), took, || None)
         };
         note("ada", 100, true);
         note("ada", 3_000, false);
@@ -217,14 +216,35 @@ mod tests {
         for name in ["nobody", "nobody", "ada", "nobody", "ada", "nobody"] {
             tokio::time::advance(TIME).await;
             note(name, 100, false);
-            seen.push(answers.least(&login).as_secs());
+            seen.push(answers.least(&login, || None).as_secs());
         }
         assert_eq!(seen, [5, 5, 5, 1, 1, 1]);
     }
 
+    /// After each start a typing error waited for as long as the program may take.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_known_before_a_start_counts() {
+        let login = LoginConfig {
+            program: "/bin/a".to_owned(),
+            ..LoginConfig::default()
+        };
+        let answers = Answers::default();
+        let before = || Some(Duration::from_millis(1_900));
+        let note = |name: &str, ms, is_right| {
+            let took = (Duration::from_millis(ms), is_right);
+            answers.note(&login, &said(name, HERE), took, before)
+        };
+        assert_eq!(answers.least(&login, before).as_secs(), 3);
+        assert_eq!(note("nobody", 100, false), before());
+        assert_eq!(answers.least(&login, || None).as_secs(), 3);
+        let slower = Some(Duration::from_millis(3_000));
+        assert_eq!(note("ada", 3_000, true), slower);
+        assert_eq!(answers.least(&login, || None).as_secs(), 5);
+    }
+
     #[test]
     fn names_are_bounded() {
-        let mut times = Times::new();
+        let mut times = Times::new(None);
         for n in 0..3 * NAMES_MAX {
             times.note((&n.to_string(), HERE.into()), STEP, n % 2 == 0);
         }

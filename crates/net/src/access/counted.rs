@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_host::Disk;
 
@@ -10,7 +11,7 @@ use super::answers::Answers;
 use super::checks::{Checks, LOOKUPS_AT_ONCE, PROGRAMS_AT_ONCE, PROGRAMS_KEPT, checks_at_once};
 use super::failures::Failures;
 use super::known::Known;
-use super::login::{LoginConfig, Logins};
+use super::login::{Credentials, LoginConfig, Logins};
 use super::places::Places;
 use super::turns::Turns;
 use crate::lines::LineLimit;
@@ -25,7 +26,7 @@ pub struct Counted {
     pub(super) lookups: Checks,
     pub(super) checks: Checks,
     pub(super) programs: Checks,
-    pub(super) answers: Answers,
+    answers: Answers,
     pub(super) lines: Lines,
     pub(super) logins: Option<Arc<dyn Logins>>,
 }
@@ -69,6 +70,25 @@ impl Counted {
     /// Writes where somebody has logged in, if that is not written yet; at a stop, as else it is seldom done.  Blocks.
     pub fn remember(&self) {
         self.known.write();
+    }
+
+    /// Notes how long the program took for what somebody said.
+    pub(super) fn note_answer(
+        &self,
+        login: &LoginConfig,
+        said: &Credentials,
+        took: (Duration, bool),
+    ) {
+        let before = || self.known.slowest(&login.program);
+        if let Some(slowest) = self.answers.note(login, said, took, before) {
+            self.known.note_slowest(&login.program, slowest);
+        }
+    }
+
+    /// No failed login is answered sooner after the program was begun.
+    pub(super) fn least(&self, login: &LoginConfig) -> Duration {
+        let before = || self.known.slowest(&login.program);
+        self.answers.least(login, before)
     }
 
     /// How long a login waits behind others, when many wait: the less, the sooner it is judged.

@@ -363,7 +363,7 @@ impl Door {
         let (logins, check) = self.turn(&self.gate.counted.programs, attempt).await?;
         let (gate, began) = (Arc::clone(&self.gate), Instant::now());
         attempt.began = Some(began);
-        let least = gate.counted.answers.least(&gate.login);
+        let least = gate.counted.least(&gate.login);
         let (tell, told) = oneshot::channel();
         let asking = async move {
             let (asked, whom) = (Arc::clone(&gate), Arc::clone(&said));
@@ -374,10 +374,10 @@ impl Door {
             let is_right = matches!(found, Ok(Some(_)));
             if found.is_ok() {
                 let took = began.elapsed();
-                counted.answers.note(login, &said, took, is_right);
+                counted.note_answer(login, &said, (took, is_right));
             }
             // What others learned of it meanwhile shortens nothing that was begun before.
-            let least = least.max(counted.answers.least(login));
+            let least = least.max(counted.least(login));
             let _ = tell.send((found, least));
             if !is_right {
                 sleep_until(began + least).await;

@@ -15,7 +15,7 @@ use newsreel_wire::network_of;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::logins_file::{self, Contents, FILE_OCTETS_MAX, Row};
+use super::logins_file::{self, Contents, FILE_OCTETS_MAX, Row, Slowest};
 
 /// Networks where somebody has logged in that are remembered, and names with their passwords.
 pub const KNOWN_MAX: usize = 10_000;
@@ -39,6 +39,8 @@ pub(super) struct Known {
 struct Table {
     /// Of what is in the file.
     secret: Option<Key>,
+    /// How slow the program was that is asked of users, while the rules name that one.
+    slowest: Option<Slowest>,
     /// In the order of their last logins.
     rows: BTreeMap<u64, Row>,
     places: HashMap<Row, u64>,
@@ -84,6 +86,10 @@ fn print_password(key: &Key, name: &str, password: &str) -> u64 {
     print(key, &[b"password", name.as_bytes(), password.as_bytes()])
 }
 
+fn print_program(key: &Key, program: &str) -> u64 {
+    print(key, &[b"program", program.as_bytes()])
+}
+
 fn one_less(counts: &mut HashMap<u64, usize>, of: u64) {
     if let Some(count) = counts.get_mut(&of) {
         *count -= 1;
@@ -97,6 +103,7 @@ impl Table {
     fn new() -> Self {
         Self {
             secret: random_bytes().ok(),
+            slowest: None,
             rows: BTreeMap::new(),
             places: HashMap::new(),
             networks: HashMap::new(),
@@ -156,6 +163,7 @@ impl Table {
 
     fn take(&mut self, contents: &Contents) {
         self.secret = Some(contents.secret);
+        self.slowest = contents.slowest;
         for row in &contents.rows {
             self.note(*row);
         }
@@ -230,6 +238,28 @@ impl Known {
         }
     }
 
+    /// How slow this program was at most, lately.
+    pub(super) fn slowest(&self, program: &str) -> Option<Duration> {
+        let table = self.table.lock();
+        let own = print_program(table.secret.as_ref()?, program);
+        let slowest = table.slowest.filter(|it| it.program == own)?;
+        Some(Duration::from_millis(slowest.ms))
+    }
+
+    /// So slow this program was at most, lately.
+    pub(super) fn note_slowest(&self, program: &str, took: Duration) {
+        let mut table = self.table.lock();
+        let Some(key) = table.secret else {
+            return;
+        };
+        let slowest = Some(Slowest {
+            program: print_program(&key, program),
+            ms: u64::try_from(took.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),
+        });
+        table.is_new |= table.slowest != slowest;
+        table.slowest = slowest;
+    }
+
     /// Whether there is something new, and the file was not written for long.
     pub(super) fn is_due(&self) -> bool {
         let table = self.table.lock();
@@ -251,7 +281,11 @@ impl Known {
             table.is_new = false;
             table.written = Some(Instant::now());
             let rows = table.rows.values().copied().collect();
-            Contents { secret, rows }
+            Contents {
+                secret,
+                slowest: table.slowest,
+                rows,
+            }
         };
         let text = logins_file::encode(&contents);
         if let Err(error) = replace_file(disk.as_ref(), path, text.as_bytes()) {
@@ -283,6 +317,26 @@ mod tests {
     fn of_file(disk: &Arc<MemoryDisk>, path: &Path) -> Known {
         let disk: Arc<dyn Disk> = Arc::clone(disk) as Arc<dyn Disk>;
         Known::of_file(disk, path.to_owned())
+    }
+
+    /// After each start a typing error waited for as long as a program may take, until somebody had erred.
+    #[tokio::test(start_paused = true)]
+    async fn how_slow_a_program_was_is_known_after_a_restart() {
+        let (disk, path) = spool();
+        let known = of_file(&disk, &path);
+        assert_eq!(known.slowest("/bin/a"), None);
+        known.note_slowest("/bin/a", Duration::from_micros(1_500_001));
+        known.write();
+        let known = of_file(&disk, &path);
+        let seen = ["/bin/a", "/bin/b"].map(|program| known.slowest(program));
+        assert_eq!(seen, [Some(Duration::from_millis(1_501)), None]);
+        known.note_slowest("/bin/a", Duration::from_micros(1_500_100));
+        assert!(!known.is_due(), "it is the same");
+        known.note_slowest("/bin/b", Duration::from_millis(7));
+        known.write();
+        let known = of_file(&disk, &path);
+        let seen = ["/bin/a", "/bin/b"].map(|program| known.slowest(program));
+        assert_eq!(seen, [None, Some(Duration::from_millis(7))]);
     }
 
     /// After a restart guesses shut out everybody: nobody's network was known any more.

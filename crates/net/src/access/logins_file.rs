@@ -6,11 +6,15 @@ use newsreel_host::sealed::{first_line, seal, unseal};
 
 use super::known::KNOWN_MAX;
 
-/// What the file begins with, version included.
+/// What the file begins with, version included: the second has how slow a program was.
 const MAGIC: &str = "newsreel logins 1 ";
+const MAGIC_SLOWEST: &str = "newsreel logins 2 ";
 
 /// In front of the key, in the second line.
 const SECRET: &str = "secret\t";
+
+/// In front of the print of a program and its milliseconds, in the third line of version 2.
+const SLOWEST: &str = "slowest\t";
 
 /// Digits of a print, and of a line of two.
 const DIGITS: usize = 16;
@@ -26,11 +30,19 @@ pub(crate) struct Row {
     pub(crate) network: u64,
 }
 
+/// How slow a program was lately: a print of it, and milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slowest {
+    pub(crate) program: u64,
+    pub(crate) ms: u64,
+}
+
 /// What a file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contents {
     /// The key of the prints.
     pub(crate) secret: [u8; 32],
+    pub(crate) slowest: Option<Slowest>,
     /// In the order of their last logins.
     pub(crate) rows: Vec<Row>,
 }
@@ -42,15 +54,22 @@ pub(crate) fn encode(contents: &Contents) -> String {
         let _ = write!(rows, "{octet:02x}");
     }
     rows.push('\n');
+    if let Some(Slowest { program, ms }) = contents.slowest {
+        let _ = writeln!(rows, "{SLOWEST}{program:016x}\t{ms:016x}");
+    }
     for Row { user, network } in &contents.rows {
         let _ = writeln!(rows, "{user:016x}\t{network:016x}");
     }
-    format!("{}{rows}", first_line(MAGIC, rows.as_bytes()))
+    let magic = match contents.slowest {
+        None => MAGIC,
+        Some(_) => MAGIC_SLOWEST,
+    };
+    format!("{}{rows}", first_line(magic, rows.as_bytes()))
 }
 
-/// Octets behind the first line that belongs to them.
-pub(crate) fn sealed(rows: &[u8]) -> Vec<u8> {
-    seal(MAGIC, rows)
+/// Octets behind the first line that belongs to them, in either version.
+pub(crate) fn sealed(rows: &[u8]) -> [Vec<u8>; 2] {
+    [MAGIC, MAGIC_SLOWEST].map(|magic| seal(magic, rows))
 }
 
 /// Reads the text of a file.
@@ -58,14 +77,30 @@ pub(crate) fn sealed(rows: &[u8]) -> Vec<u8> {
 /// # Errors
 /// The line, counted from 1, and what is wrong there.
 pub(crate) fn decode(octets: &[u8]) -> Result<Contents, (usize, &'static str)> {
-    let other = "it is no file of logins of version 1";
-    let (_, rows) = unseal(octets, &[MAGIC], other).map_err(|why| (1, why))?;
+    let other = "it is no file of logins of version 1 or 2";
+    let magics = [MAGIC, MAGIC_SLOWEST];
+    let (version, rows) = unseal(octets, &magics, other).map_err(|why| (1, why))?;
     let mut rows = (2..).zip(rows.split_terminator('\n'));
     let key = rows.next().and_then(|(_, line)| line.strip_prefix(SECRET));
     let secret = key.and_then(key_of).ok_or((2, "the secret is malformed"))?;
+    let slowest = match version {
+        0 => None,
+        _ => {
+            let line = rows.next().and_then(|(_, line)| line.strip_prefix(SLOWEST));
+            let slowest = line.and_then(row_of).map(|row| Slowest {
+                program: row.user,
+                ms: row.network,
+            });
+            Some(slowest.ok_or((3, "the slowest answer is malformed"))?)
+        }
+    };
     let row = |(line, row): (usize, &str)| row_of(row).ok_or((line, "it is not two prints"));
     let rows = rows.map(row).collect::<Result<_, _>>()?;
-    Ok(Contents { secret, rows })
+    Ok(Contents {
+        secret,
+        slowest,
+        rows,
+    })
 }
 
 const fn is_digit(octet: u8) -> bool {
@@ -105,6 +140,7 @@ mod tests {
         let row = |user, network| Row { user, network };
         Contents {
             secret: std::array::from_fn(|at| at as u8),
+            slowest: None,
             rows: vec![row(0x1f, u64::MAX), row(7, 0)],
         }
     }
@@ -124,6 +160,18 @@ mod tests {
         assert_eq!(lines[0].len(), MAGIC.len() + 8);
         assert_eq!(decode(text.as_bytes()), Ok(some()));
         assert!(text.len() <= FILE_OCTETS_MAX);
+        let slow = Contents {
+            slowest: Some(Slowest {
+                program: 9,
+                ms: 1_500,
+            }),
+            ..some()
+        };
+        let text = encode(&slow);
+        assert!(text.starts_with("newsreel logins 2 "));
+        let third = text.lines().nth(2).unwrap();
+        assert_eq!(third, "slowest\t0000000000000009\t00000000000005dc");
+        assert_eq!(decode(text.as_bytes()), Ok(slow));
     }
 
     #[test]
@@ -137,7 +185,12 @@ mod tests {
         let later = text.replace("logins 1", "logins 2");
         assert_eq!(
             damaged(later.as_bytes()),
-            (1, "it is no file of logins of version 1")
+            (3, "the slowest answer is malformed")
+        );
+        let later = text.replace("logins 1", "logins 3");
+        assert_eq!(
+            damaged(later.as_bytes()),
+            (1, "it is no file of logins of version 1 or 2")
         );
         let (_, rows) = text.split_once('\n').unwrap();
         for (rows, why) in [
@@ -147,7 +200,8 @@ mod tests {
             (rows.replace("ffff", "FFFF"), (3, "it is not two prints")),
             (rows.replace("07\t", "07 "), (4, "it is not two prints")),
         ] {
-            assert_eq!(damaged(&sealed(rows.as_bytes())), why, "{rows}");
+            let [first, _] = sealed(rows.as_bytes());
+            assert_eq!(damaged(&first), why, "{rows}");
         }
     }
 }

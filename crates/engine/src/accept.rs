@@ -130,6 +130,15 @@ impl Candidate {
         }
     }
 
+    /// Whether something may be due behind it when it is filed.
+    pub(crate) fn is_something_due(&self) -> bool {
+        match self.asked.as_deref() {
+            Some(Asked::Groups(heeding)) => heeding.is_mailed,
+            Some(Asked::Notice(_)) => true,
+            Some(Asked::Cancel(_) | Asked::Signed(_)) | None => false,
+        }
+    }
+
     /// The content of its Cancel-Lock.
     pub(crate) fn locks(&self) -> Option<&[u8]> {
         let locks = self.locks.as_ref()?;

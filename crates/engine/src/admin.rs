@@ -84,6 +84,7 @@ impl Sequencer {
             Request::RemoveGroup { name } => self.remove_group(&name),
             Request::ChangeGroups(heeding, id) => self.approve(&heeding, id),
             Request::ForgetHeeded(hierarchy) => self.forget_heeded(&hierarchy),
+            Request::DueIsOver(id) => self.due_is_over(id),
             Request::Write(write) => {
                 self.open.writes.push(write);
                 Ok(())
@@ -433,7 +434,7 @@ impl Sequencer {
         if !due || !matches!(checkpoints.stage, Stage::Idle) || self.broken.is_some() {
             return;
         }
-        let about_groups = self.shared.heeded.octets() + self.shared.waiting.octets();
+        let about_groups = self.shared.octets_about_groups();
         let told = self.shared.pending.octets() + about_groups + STATE_OCTETS;
         if !self.open.frame.is_empty() && !self.fits(told) {
             // The next frame has room.
@@ -482,6 +483,7 @@ impl Sequencer {
         self.write_pending();
         self.write_heeded();
         self.write_waiting();
+        self.write_due();
     }
 
     /// Sends a frozen checkpoint to its thread once its state record is durable.

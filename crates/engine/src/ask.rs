@@ -90,7 +90,7 @@ impl Engine {
             damaged: shared.views.damaged().iter().map(describe).collect(),
             scrub: shared.scrub_status(),
             expiry: shared.expiry_status(),
-            control_waiting: shared.waiting.all().len() as u64,
+            control_waiting: shared.waiting.counts().1 as u64,
             groups: facts.groups as u64,
             high_end: number_max(config.number_overflow),
             buffers: self.buffers(),

@@ -18,7 +18,9 @@ use newsreel_wire::{BufferId, IdHash, Sequence, Token};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::control::heeded;
 use crate::control::shares::Holder;
+use crate::record::WaitingRecord;
 use crate::requests::Waiting;
 
 /// An answer that waits for its commit.
@@ -64,6 +66,10 @@ pub(crate) struct Commit {
     pub(crate) ended: Vec<oneshot::Sender<()>>,
     /// Targets that nobody of these waited for before: taken back if the log does not take it.
     pub(crate) expected: Vec<(IdHash, Holder)>,
+    /// What was heeded before it, if it has something of that: so it is again if the log does not take it.
+    pub(crate) heeded_before: Option<Box<heeded::Table>>,
+    /// Messages that waited, and were approved: they wait again then.
+    pub(crate) approved: Vec<WaitingRecord>,
     /// Where the articles lie that it withdraws.
     pub(crate) withdrawn: Vec<Token>,
     pub(crate) octets: usize,
@@ -90,6 +96,8 @@ impl Commit {
         self.waiting.clear();
         self.ended.clear();
         self.expected.clear();
+        self.heeded_before = None;
+        self.approved.clear();
         self.withdrawn.clear();
         self.octets = 0;
         self.articles = 0;

@@ -26,6 +26,7 @@ use crate::accept::Accept;
 use crate::checkpoint;
 use crate::commit::{self, Committer};
 use crate::config::{EngineConfig, SequencerConfig};
+use crate::control::due::Due;
 use crate::control::heeded::Heeded;
 use crate::control::lines::Lines;
 use crate::control::pending::{Limits, Pending};
@@ -212,6 +213,7 @@ impl Engine {
             pending: Pending::new(&opened.pending, clock.as_ref(), &Limits::of(&config)),
             watched: Arc::default(),
             waiting: Waiting::new(&opened.about_groups.1, &Limits::of(&config).of_messages()),
+            due: Due::new(&opened.about_groups.2),
             lines: Lines::default(),
             heeded: Heeded::new(opened.about_groups.0, &config),
             changes: Mutex::default(),

@@ -346,6 +346,10 @@ impl Sequencer {
             _ => None,
         });
         self.in_vain.extend(stored);
+        if commit.heeded_before.is_some() {
+            // What is before both commits.
+            self.open.heeded_before = None;
+        }
         self.break_down(why.clone());
         self.refuse(commit, &why);
         self.refuse_open(&why);
@@ -365,6 +369,12 @@ impl Sequencer {
         for (target, holder) in &commit.expected {
             // Their senders send those cancels again.
             self.shared.pending.take_back(target, *holder);
+        }
+        if let Some(before) = commit.heeded_before.take() {
+            self.shared.heeded.take_back(*before);
+        }
+        for waits in commit.approved.drain(..) {
+            self.shared.waiting.take_back(&waits);
         }
         if commit.moves {
             // Nothing has moved.

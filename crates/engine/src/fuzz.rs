@@ -11,9 +11,9 @@ use crate::control::meaning::GroupAsked;
 use crate::control::{groups, keyring, nocem, signed};
 
 use crate::record::{
-    ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, HeededRecord,
-    LeftRecord, MovedRecord, PendingRecord, RepackedRecord, ReservedRecord, StateRecord,
-    WaitingRecord, WithdrawnRecord, decode_expires, decode_forgotten, decode_jump,
+    ArticleRecord, CopyRecord, DueRecord, FeedRecord, GroupRecord, GroupRemovedRecord,
+    HeededRecord, LeftRecord, MovedRecord, PendingRecord, RepackedRecord, ReservedRecord,
+    StateRecord, WaitingRecord, WithdrawnRecord, decode_expires, decode_forgotten, decode_jump,
     decode_spool_made, decode_time, encode_forgotten, kind,
 };
 
@@ -80,7 +80,7 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
             encode_forgotten(hierarchy, &mut again);
             octets.starts_with(&again)
         }),
-        kind::WAITING | kind::HEEDED => decode_about_groups(record_kind, octets),
+        kind::WAITING | kind::HEEDED | kind::DUE => decode_about_groups(record_kind, octets),
         _ => false,
     }
 }
@@ -92,6 +92,14 @@ fn decode_about_groups(record_kind: u8, octets: &[u8]) -> bool {
         return WaitingRecord::decode(at, octets).is_ok_and(|waiting| {
             waiting.encode(&mut again);
             // Flags that this newsreel does not know are passed over.
+            let front = again.split_last().map(|(_, front)| front);
+            front.is_some_and(|front| octets.starts_with(front))
+        });
+    }
+    if record_kind == kind::DUE {
+        return DueRecord::decode(at, octets).is_ok_and(|due| {
+            due.encode(&mut again);
+            // What this newsreel does not know it takes for nothing.
             let front = again.split_last().map(|(_, front)| front);
             front.is_some_and(|front| octets.starts_with(front))
         });

@@ -88,6 +88,7 @@ pub use control::heeded::{
 pub use control::judged::ASKS_COUNTED_MAX;
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
 pub use control::meaning::GroupAsked;
+pub use control::newer::NEWER_TOLD_MAX;
 pub use control::pending::PENDING_KEYS_MAX;
 pub use control::shown::{ASKS_LISTED_MAX, AskedByRule, ControlReport};
 pub use control::signed::SIGNED_FIELDS_MAX;

@@ -381,10 +381,22 @@ impl LocalService {
             shared.accept.recycle(candidates);
             return;
         }
+        let due = candidates.due();
         let ended = self.queue_up(candidates);
-        if let Some(ended) = ended {
-            // It only ends.
-            let _ = ended.await;
+        match ended {
+            Some(ended) if !due.is_empty() => {
+                // Also if who brought them hangs up.
+                let work = move |shared: &Shared| {
+                    let _ = ended.blocking_recv();
+                    shared.do_what_is_due(&due);
+                };
+                let _ = blocking(shared, work).await;
+            }
+            Some(ended) => {
+                // It only ends.
+                let _ = ended.await;
+            }
+            None => {}
         }
     }
 
@@ -428,11 +440,12 @@ impl LocalService {
         }
     }
 
-    /// Queues candidates; what ends with their commit, if they may change groups.
+    /// Queues candidates; what ends with their commit, if they may change groups, or something is due behind them.
     fn queue_up(&self, mut candidates: CandidateBatch) -> Option<oneshot::Receiver<()>> {
         let shared = &self.shared;
         let mut all = candidates.candidates.iter();
-        let ended = all.any(Candidate::changes_groups).then(|| {
+        let is_waited_for = |it: &Candidate| it.changes_groups() || it.is_something_due();
+        let ended = all.any(is_waited_for).then(|| {
             let (ending, ended) = oneshot::channel();
             candidates.ended = Some(ending);
             ended

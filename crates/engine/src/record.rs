@@ -6,6 +6,7 @@
 //! its input as hostile: a damaged record is an error that says where, never a panic.
 //! The byte layout is in `docs/formats/log-records.md`.
 
+mod due;
 mod heeded;
 mod moves;
 mod waiting;
@@ -19,6 +20,7 @@ use smallvec::SmallVec;
 
 use crate::control::shares::Holder;
 use crate::error::Error;
+pub(crate) use due::{DueKind, DueRecord};
 pub(crate) use heeded::{HeededRecord, Said, decode_forgotten, encode_forgotten};
 pub(crate) use moves::{CopyRecord, MovedRecord, RepackedRecord};
 pub(crate) use waiting::WaitingRecord;
@@ -69,6 +71,8 @@ pub(crate) mod kind {
     pub(crate) const WAITING: u8 = 21;
     /// What was heeded of a hierarchy before is forgotten.
     pub(crate) const FORGOTTEN: u8 = 22;
+    /// Something is to be done behind a message, or was.
+    pub(crate) const DUE: u8 = 23;
 }
 
 /// Where the article or the copy lies of which a record tells, if it tells of one.

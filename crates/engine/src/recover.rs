@@ -24,7 +24,7 @@ use crate::control::heeded;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::lost_groups;
-use crate::record::{ArticleRecord, CopyRecord, PendingRecord, WaitingRecord, kind};
+use crate::record::{ArticleRecord, CopyRecord, DueRecord, PendingRecord, WaitingRecord, kind};
 use crate::replay::Replay;
 use crate::roll_forward::{self, LeftArticle, LeftOver};
 use crate::room::MEMORY_TIMES_MAX;
@@ -67,8 +67,8 @@ pub(crate) struct Opened {
     pub(crate) passed: Passed,
     /// Cancels that came before their targets.
     pub(crate) pending: Vec<PendingRecord>,
-    /// Messages about groups that were heeded, and those that wait for approval.
-    pub(crate) about_groups: (heeded::Table, Vec<WaitingRecord>),
+    /// Messages about groups that were heeded, those that wait for approval, and what is due behind some.
+    pub(crate) about_groups: (heeded::Table, Vec<WaitingRecord>, Vec<DueRecord>),
     /// Opened to look, while nobody writes: what is behind the end of the log was left there.
     pub(crate) is_at_rest: bool,
     /// What speaks against the end of the log.
@@ -132,7 +132,7 @@ pub(crate) fn open(
         hash_key,
         passed: Passed { jump, unfinished },
         pending: replay.pending,
-        about_groups: (replay.heeded, replay.waiting),
+        about_groups: (replay.heeded, replay.waiting, replay.due),
         is_at_rest,
         doubt,
         spool,

@@ -15,7 +15,7 @@ use newsreel_wire::{BufferId, Position, Sequence, Token};
 use crate::control::heeded;
 use crate::error::Error;
 use crate::record::{
-    ArticleRecord, CopyRecord, HeededRecord, MovedRecord, PendingRecord, ReservedRecord,
+    ArticleRecord, CopyRecord, DueRecord, HeededRecord, MovedRecord, PendingRecord, ReservedRecord,
     StateRecord, WaitingRecord, WithdrawnRecord, decode_forgotten, decode_spool_made, kind,
 };
 use crate::recover::whole_log;
@@ -36,6 +36,8 @@ pub(crate) struct Replay {
     pub(crate) heeded: heeded::Table,
     /// Such that wait for approval.
     pub(crate) waiting: Vec<WaitingRecord>,
+    /// What is due behind control messages, and what is over, in order.
+    pub(crate) due: Vec<DueRecord>,
     pub(crate) is_volatile: bool,
     pub(crate) stopped: bool,
     /// Frames of the log that are good.
@@ -87,6 +89,7 @@ impl Replay {
             kind::HEEDED => self.heeded.note(HeededRecord::decode(sequence, payload)?),
             kind::FORGOTTEN => self.heeded.forget(decode_forgotten(sequence, payload)?),
             kind::WAITING => self.waiting.push(WaitingRecord::decode(sequence, payload)?),
+            kind::DUE => self.due.push(DueRecord::decode(sequence, payload)?),
             kind::CANCEL_PENDING => self.pending.push(PendingRecord::decode(sequence, payload)?),
             _ => {}
         }
@@ -130,6 +133,7 @@ impl Replay {
         // All that the part behind the checkpoint told is in there, too.
         self.heeded = whole.heeded;
         self.waiting = whole.waiting;
+        self.due = whole.due;
         Ok(())
     }
 

@@ -65,6 +65,8 @@ pub(crate) enum Request {
     RemoveGroup { name: String },
     /// Do what a control message with this id asks for, which somebody approved.
     ChangeGroups(Arc<Heeding>, IdHash),
+    /// What was due behind the message of this id is done.
+    DueIsOver(IdHash),
     /// What was heeded of this hierarchy counts no more.
     ForgetHeeded(Arc<str>),
     /// Offer these articles no more.

@@ -130,7 +130,7 @@ impl Sequencer {
     fn log_octets_kept(&self) -> u64 {
         let record = self.shared.policy.load().articles.record_octets_max();
         let waiting = self.shared.pending.room(&self.shared.waiting_limits());
-        let about_groups = self.shared.heeded.octets() + self.shared.waiting.octets();
+        let about_groups = self.shared.octets_about_groups();
         2 * (self.frame_octets_full as u64 + record)
             + waiting
             + about_groups as u64

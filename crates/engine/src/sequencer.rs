@@ -32,7 +32,7 @@ use crate::filing::{self, GroupTable};
 use crate::holds::no_place;
 use crate::moving::sequencing::MoveWaiting;
 use crate::places::Places;
-use crate::record::{self, FeedRecord, ReservedRecord, kind};
+use crate::record::{self, DueKind, FeedRecord, ReservedRecord, kind};
 use crate::requests::{Request, Waiting};
 use crate::room::Room;
 use crate::shared::Shared;
@@ -488,6 +488,7 @@ impl Sequencer {
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
             Some(Asked::Groups(it)) => self.heed(it, candidate, at, batch.holder()),
+            Some(Asked::Notice(_)) => self.note_due(candidate.hash, Some(DueKind::Notice)),
             asked => debug_assert!(asked.is_none(), "a signature was not looked at"),
         }
     }

@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::accept::{Accept, CandidateBatch};
 use crate::config::{ArticlesConfig, EngineConfig};
 use crate::control::config::ControlConfig;
+use crate::control::due::Due;
 use crate::control::heeded::Heeded;
 use crate::control::lines::Lines;
 use crate::control::nocem::Issuers;
@@ -96,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) heeded: Heeded,
     /// Such that wait for approval.
     pub(crate) waiting: Waiting,
+    /// What is to be done behind control messages.
+    pub(crate) due: Due,
     /// What the log says of control messages.
     pub(crate) lines: Lines,
     /// When groups changed last, as far as somebody asked.
@@ -113,6 +116,11 @@ impl Shared {
     /// The keyed hash under which an id is known.
     pub(crate) fn id_hash(&self, id: MessageId<'_>) -> IdHash {
         newsreel_index::id_hash(&self.hash_key, id)
+    }
+
+    /// What the log is told again of control messages with each checkpoint, octets.
+    pub(crate) fn octets_about_groups(&self) -> usize {
+        self.heeded.octets() + self.waiting.octets() + self.due.octets()
     }
 
     /// True when the history has this id.  `generation` is the history's before an earlier

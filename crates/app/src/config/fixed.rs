@@ -151,7 +151,7 @@ fn of_control_messages() -> Vec<Fixed> {
         row(
             "Lines of a checkgroups message",
             format!("{} lines", newsreel_engine::CHECKGROUPS_LINES_MAX),
-            "no hierarchy has a tenth of it; those behind are not looked at",
+            "no hierarchy has a tenth of it; one that has more asks for nothing",
         ),
         row(
             "What is remembered of control messages that were heeded",
@@ -176,6 +176,11 @@ fn of_control_messages() -> Vec<Fixed> {
             "What `control list` names of a message that waits",
             format!("{} changes", newsreel_engine::ASKS_LISTED_MAX),
             "the rest is counted, up to 100 or `control.checkgroups_changes_max`, so that no flood fills memory or takes long; `control show` says all",
+        ),
+        row(
+            "What `control show` and `control approve` name that is newer",
+            format!("{} messages", newsreel_engine::NEWER_TOLD_MAX),
+            "the oldest of them; `control list` lists the others when this one is done",
         ),
         row(
             "Mails about control messages in an hour",

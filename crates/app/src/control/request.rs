@@ -468,12 +468,12 @@ pub(super) fn value(report: &impl Serialize) -> Result<Value, String> {
 }
 
 /// Control messages that a status reads; where more wait it says how many are remembered.
-const CONTROL_LOOKED_AT_MAX: u64 = 100;
+const CONTROL_LOOKED_AT_MAX: usize = 100;
 
 fn status(engine: &Engine, server: Option<&dyn Running>) -> Result<Value, String> {
     let mut status = engine.status();
-    // Of a few it is looked what they still ask for.
-    if status.control_waiting <= CONTROL_LOOKED_AT_MAX {
+    // Of a few it is looked what they ask for now.
+    if engine.control_remembered() <= CONTROL_LOOKED_AT_MAX {
         let waiting = engine.control_waiting().map_err(said)?;
         status.control_waiting = waiting.len() as u64;
     }

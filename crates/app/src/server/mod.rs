@@ -121,6 +121,7 @@ fn run_logged(
     runtime.block_on(begin_filters(&engine, &config))?;
     let mailing = Mailing::start(&config, &disk, &clock)?;
     engine.set_mail_drop(mailing.queue());
+    engine.do_what_is_due();
     let peers = peers::open(&engine, &disk, &clock, &config);
     let spool = &config.server.spool;
     let pulls = pulling::open(&engine, &disk, &clock, spool, &config.pull);

@@ -126,6 +126,48 @@ fn what_messages_ask_for_is_listed_shown_and_approved() {
     );
 }
 
+/// Whoever approved an older message was told nothing of a newer one that had asked for nothing when it came.
+#[test]
+fn who_approves_is_told_what_is_newer() {
+    let rules = "[control]\nrules = ['rmgroup:*:alt.gone:doit']\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    feed(&mut client, "1", "newgroup alt.more", "");
+    feed(&mut client, "a'$(id)", "rmgroup alt.more", "");
+    let approve = |more: &[&str]| {
+        spool.text(&[&["control", "approve", "<1@control.example>"], more].concat())
+    };
+    let told = "make alt.more unmoderated\na newer message wants it otherwise: \
+                newsreel control show '<a'\\''$(id)@control.example>'\n";
+    assert_eq!(approve(&["--dry-run"]), format!("would: {told}"));
+    let shown = spool.text(&["control", "show", "<1@control.example>"]);
+    assert!(
+        shown.contains("a newer message wants it otherwise"),
+        "{shown}"
+    );
+    assert_eq!(approve(&[]), format!("did: {told}"));
+    let listed = spool.text(&["control", "list"]);
+    assert!(listed.contains("remove alt.more"), "{listed}");
+    assert_eq!(spool.json(&["status"])["control_waiting"], 1);
+    // One that a rule let be done is told of, too.
+    feed(&mut client, "3", "rmgroup alt.gone", "");
+    let id = "<4@control.example>";
+    client.send(
+        format!(
+            "TAKETHIS {id}\r\nPath: a!b\r\nFrom: Admin <admin@a.example>\r\nNewsgroups: alt.gone\r\nSubject: s\r\n\
+             Date: Wed, 31 Dec 2025 11:00:00 +0000\r\nMessage-ID: {id}\r\nControl: newgroup alt.gone\r\n\
+             Approved: admin@a.example\r\n\r\nx\r\n.\r\n"
+        )
+        .as_bytes(),
+    );
+    assert_eq!(client.line(), format!("239 {id}"));
+    let shown = spool.text(&["control", "show", id]);
+    let late = "(by the rules: log; a newer message about it was heeded)";
+    assert!(shown.contains(late), "{shown}");
+    server.stop();
+}
+
 /// Each control message was a line of the log, so that strangers wrote 72,000 of them in a second.
 #[test]
 fn a_flood_of_control_messages_is_a_line_a_second() {

@@ -88,6 +88,7 @@ impl Sequencer {
         if !self.fits(hierarchy.len() + RECORD_OCTETS) {
             return Err(Error::FrameFull);
         }
+        self.keep_heeded();
         encode_forgotten(hierarchy, self.record(kind::FORGOTTEN));
         self.shared.heeded.forget(hierarchy);
         Ok(())

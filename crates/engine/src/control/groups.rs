@@ -229,12 +229,12 @@ fn description(body: &str, group: &str) -> Option<String> {
 /// What a checkgroups says (RFC 5537 section 5.2.3).  Groups that it lists outside its scope are not its to say something of.
 fn listed(body: &str, arguments: &[&str]) -> Result<Meaning, &'static str> {
     let named = named(arguments)?;
+    if body.lines().nth(CHECKGROUPS_LINES_MAX).is_some() {
+        // What stands behind them would count as left out.
+        return Err("it has more lines than any list of groups");
+    }
     let mut wanted: Vec<Wanted> = Vec::new();
-    for (name, description) in body
-        .lines()
-        .take(CHECKGROUPS_LINES_MAX)
-        .filter_map(group_line)
-    {
+    for (name, description) in body.lines().filter_map(group_line) {
         // A line of prose has a first word, too; a name has a dot, and so has what people put behind a sentence.
         if !description.is_empty() && name.as_str().contains('.') {
             check_parsed(name)?;
@@ -385,6 +385,18 @@ mod tests {
             assert_eq!(names(arguments), expected, "{arguments}");
         }
         assert!(named(&["de..x"]).is_err());
+    }
+
+    /// Groups that stood behind so many lines counted as left out, and were removed.
+    #[test]
+    fn a_list_that_is_too_long_asks_for_nothing() {
+        let of = |empty: usize| {
+            let body = format!("de.a\tA.\n{}de.b\tB.\n", "\n".repeat(empty));
+            listed(&body, &["de"])
+        };
+        let whole = of(CHECKGROUPS_LINES_MAX - 2).unwrap();
+        assert_eq!(whole.named().collect::<Vec<_>>(), ["de.a", "de.b"]);
+        assert!(of(CHECKGROUPS_LINES_MAX - 1).is_err());
     }
 
     proptest! {

@@ -16,7 +16,7 @@ use super::lines::Lines;
 use super::meaning::Meaning;
 use super::rules::{Action, becomes};
 use super::shares::Holder;
-use super::{Asked, nocem, signed, told};
+use super::{Asked, nocem, signed};
 use crate::accept::{Candidate, CandidateBatch};
 use crate::admin::{
     GROUP_OCTETS, GROUP_TEXT_OCTETS_MAX, RECORD_OCTETS, octets_to_make, octets_to_set,
@@ -24,7 +24,7 @@ use crate::admin::{
 use crate::config::Mode;
 use crate::error::Error;
 use crate::local::{LocalService, blocking};
-use crate::record::{HeededRecord, WaitingRecord};
+use crate::record::{DueKind, HeededRecord, WaitingRecord};
 use crate::sequencer::Sequencer;
 use crate::shared::{Policy, Shared};
 
@@ -49,6 +49,8 @@ pub(crate) struct Heeding {
     pub(crate) is_heeded: bool,
     /// So much else of it waits for approval.
     pub(super) waiting: usize,
+    /// A mail tells of some of that, or of what it asks for when its turn comes.
+    pub(crate) is_mailed: bool,
     /// Why, where a rule would have done it.
     pub(super) held_back: Option<&'static str>,
     /// Somebody approved it: what it asks for is done, whatever the rules say.
@@ -65,6 +67,10 @@ struct Turn {
     is_heeded: bool,
     /// So much of it waits for approval.
     waiting: usize,
+    /// Of something else all is as it wants it, and no rule would do it or drop it: it may ask for it when others change that.
+    is_left: bool,
+    /// A mail tells of some of what waits.
+    is_mailed: bool,
     /// Why, where a rule would have done it.
     held_back: Option<&'static str>,
 }
@@ -133,7 +139,7 @@ pub(crate) fn at_once(
     }
     let came = UnixTime(shared.clock.now().secs);
     let judged = judge(shared, policy, &message, None, came, Look::AsItComes);
-    let (heeding, _) = judged.decide(message, None);
+    let heeding = judged.decide(message, None);
     heeding
         .may_do_something(policy)
         .then(|| Asked::Groups(heeding))
@@ -179,10 +185,7 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Heeding> {
         came,
         Look::AsItComes,
     );
-    let (heeding, mailed) = judged.decide(message, signer);
-    if !mailed.is_empty() {
-        told::tell(shared, &id, &heeding.message, &mailed);
-    }
+    let heeding = judged.decide(message, signer);
     heeding.may_do_something(&policy).then_some(heeding)
 }
 
@@ -243,9 +246,12 @@ impl LocalService {
                     heeding.map(Asked::Groups)
                 }
                 Some(Asked::Notice(notice)) => {
-                    let work = move |shared: &Shared| nocem::heed(shared, &notice);
-                    let _ = blocking(&self.shared, work).await;
-                    None
+                    let work = move |shared: &Shared| {
+                        let signer = nocem::trusted(shared, &notice).ok().flatten();
+                        signer.map(|_| notice)
+                    };
+                    let notice = blocking(&self.shared, work).await.ok().flatten();
+                    notice.map(Asked::Notice)
                 }
                 other => other,
             };
@@ -298,7 +304,7 @@ impl Sequencer {
             }
         }
         self.say_what_came_of_it(candidate.id(), heeding, &turn);
-        if turn.waiting > 0 {
+        if turn.waiting > 0 || turn.is_left {
             let signer = heeding.signer.as_ref();
             self.note_waiting(&WaitingRecord {
                 id: candidate.hash,
@@ -306,7 +312,11 @@ impl Sequencer {
                 holder: signer.map_or(holder, |signer| Holder::of_key(signer.fingerprint())),
                 is_signed: signer.is_some(),
                 is_over: false,
+                is_idle: turn.waiting == 0,
             });
+        }
+        if turn.is_mailed {
+            self.note_due(candidate.hash, Some(DueKind::Mail));
         }
     }
 
@@ -343,6 +353,9 @@ impl Sequencer {
     pub(crate) fn approve(&mut self, heeding: &Heeding, id: IdHash) -> Result<(), Error> {
         let turn = self.turn_of(heeding);
         self.do_what_is_asked(&turn.changes, heeding.record.clone())?;
+        self.open
+            .approved
+            .extend(self.shared.waiting.record_of(&id));
         // Whatever others that are approved behind it do, this one waits no longer.
         self.note_waiting(&WaitingRecord {
             id,
@@ -350,6 +363,7 @@ impl Sequencer {
             holder: Holder::of_approval(),
             is_signed: false,
             is_over: true,
+            is_idle: false,
         });
         Ok(())
     }
@@ -369,7 +383,8 @@ impl Sequencer {
             true => (0, None),
             false => (heeding.waiting, heeding.held_back),
         };
-        let (mut asks, mut some_is_done) = (Vec::new(), false);
+        let (mut asks, mut some_is_done, mut is_left) = (Vec::new(), false, false);
+        let mut is_mailed = !is_one && heeding.is_mailed;
         for name in self.groups_to_look_at(heeding) {
             let becomes = becomes(&rules.action(name), heeding.signer.as_ref());
             let may_be_done = becomes == Action::Doit && (is_one || heeding.is_heeded);
@@ -378,17 +393,23 @@ impl Sequencer {
             some_is_done |= is_done;
             let there = self.fields_of(name);
             let there = there.as_ref().map(|(status, text)| (&**status, &**text));
-            match (message.meaning.asks_of(name, there), becomes) {
-                (Some(asked), _) if is_done => asks.push(asked),
-                (Some(_), Action::Doit | Action::Log | Action::Mail) => {
-                    waiting += 1;
-                    held_back = held_back.or(is_late.then_some(LATE));
+            let asked = message.meaning.asks_of(name, there);
+            match becomes {
+                _ if is_done => asks.extend(asked),
+                Action::Doit | Action::Log | Action::Mail => {
+                    is_left |= asked.is_none();
+                    is_mailed |= asked.is_some() && becomes == Action::Mail;
+                    if asked.is_some() {
+                        waiting += 1;
+                        held_back = held_back.or(is_late.then_some(LATE));
+                    }
                 }
-                (Some(_), Action::Drop | Action::Verify(_)) | (None, _) => {}
+                Action::Drop | Action::Verify(_) => {}
             }
             if asks.len() > most {
                 return Turn {
                     waiting: waiting + heeding.done.len().max(asks.len()),
+                    is_mailed,
                     held_back: Some(TOO_MUCH),
                     ..Turn::default()
                 };
@@ -406,6 +427,12 @@ impl Sequencer {
             changes: Changes::of(asks, creator(message)),
             is_heeded,
             waiting,
+            is_left: match is_one {
+                true => is_left,
+                // Of a list not all was looked at.
+                false => !is_heeded || !heeding.record.is_done_of_all(),
+            },
+            is_mailed,
             held_back,
         }
     }

@@ -87,7 +87,7 @@ impl List {
 pub(crate) struct Heeded(RwLock<Table>);
 
 /// The same, while a log is read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Table {
     groups: HashMap<String, OfGroup>,
     /// The groups, in the order in which something was heeded of them, by their numbers.
@@ -367,6 +367,20 @@ impl Table {
 }
 
 impl HeededRecord {
+    /// Whether it is a list that is done of all that is below its hierarchies, as far as its rules say so plainly.
+    pub(super) fn is_done_of_all(&self) -> bool {
+        let Said::List(list) = &self.said else {
+            return false;
+        };
+        let is_of_all = |top| list.says.as_ref().is_some_and(|it| it.is_of_all_below(top));
+        list.is_approved || list.scope.meant().all(is_of_all)
+    }
+
+    /// Whether what another one says of a group is newer: of two that are as old it is the one that came behind.
+    pub(super) fn is_older_than(&self, other: &Self, group: &str) -> bool {
+        is_older(self, other, group) || !is_older(other, self, group) && other.at > self.at
+    }
+
     /// Of two about the same group, or lists of the same, the one for which this is more is the newer one.
     const fn newness(&self) -> (Option<u64>, UnixTime, Sequence) {
         let serial = match &self.said {
@@ -445,15 +459,27 @@ impl Heeded {
     pub(crate) fn octets(&self) -> usize {
         self.0.read().octets()
     }
+
+    /// What came since then has not happened.
+    pub(crate) fn take_back(&self, before: Table) {
+        *self.0.write() = before;
+    }
 }
 
 impl Sequencer {
     /// Puts into the log that this was heeded.
     pub(crate) fn note_heeded(&mut self, record: HeededRecord) {
+        self.keep_heeded();
         record.encode(self.record(crate::record::kind::HEEDED));
         let mut table = self.shared.heeded.0.write();
         table.note(record);
         table.tidy(room(&self.shared.config));
+    }
+
+    /// Keeps what was heeded before the open commit changes it.
+    pub(crate) fn keep_heeded(&mut self) {
+        let before = &mut self.open.heeded_before;
+        before.get_or_insert_with(|| Box::new(self.shared.heeded.0.read().clone()));
     }
 
     /// Tells the log again what was heeded, so that what it said before may go.

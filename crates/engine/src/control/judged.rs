@@ -9,10 +9,11 @@ use super::groups::Message;
 use super::heed::Heeding;
 use super::heeded::{HEEDED_RECORD_OCTETS_MAX, List};
 use super::keyring::Signer;
-use super::meaning::{GroupAsked, Meaning, Scope};
+use super::meaning::{EachIn, GroupAsked, Meaning, Scope};
 use super::rules::{Action, Chosen, Says, becomes};
 use super::shares::Holder;
 use super::touched::TOUCHED_MAX;
+use super::undropped::Undropped;
 use crate::local::more_until;
 use crate::record::{HeededRecord, Said};
 use crate::shared::{Policy, Shared};
@@ -40,6 +41,8 @@ pub(super) struct Judged {
     held_back: Option<&'static str>,
     /// The views of the groups had all that was committed up to here, at least.
     compared: Sequence,
+    /// It is about one group, and a rule may want a mail if it asks for something when its turn comes.
+    may_be_mailed: bool,
 }
 
 /// Of a message that waits so much of what it asks for is looked at, if `control.checkgroups_changes_max` is not more: thousands may wait
@@ -47,14 +50,16 @@ pub(super) struct Judged {
 pub const ASKS_COUNTED_MAX: usize = 100;
 
 /// How far it is looked at what a message asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Look<'a> {
     /// All that it asks for.
     AtAll,
+    /// Nothing of that.
+    AtNothing,
     /// As far as it has to be known when it comes: of what waits in any case not all if it is much.
     AsItComes,
     /// What waits of it, and not all if it is much; it stands there in the log.
-    AtWhatWaits(Sequence),
+    AtWhatWaits(Sequence, &'a Undropped),
 }
 
 /// What a list asks for of which nothing is done: so much as it takes to know that it is much.
@@ -82,9 +87,11 @@ fn asks_that_wait(
     policy: &Policy,
     message: &Message,
     record: &HeededRecord,
-    becomes: impl Fn(&str) -> Action,
+    (rules, signer): (&Chosen<'_>, Option<&Signer>),
+    undropped: &Undropped,
 ) -> Vec<GroupAsked> {
     let groups = shared.views.groups();
+    let becomes = |name: &str| becomes(&rules.action(name), signer);
     let most = changes_max(policy, message).max(ASKS_COUNTED_MAX);
     let is_settled = |name: &str| shared.heeded.is_settled(record, name, true);
     if shared.heeded.is_settled_below(record) {
@@ -94,7 +101,9 @@ fn asks_that_wait(
     }
     let mut asks = Vec::new();
     let (mut waiting, mut settled) = (0, 0);
-    let _ = message.meaning.each_ask(groups, &mut |asked| {
+    let each_in: EachIn<'_> = &|top, visit| undropped.each(groups, (rules, signer), top, visit);
+    let meaning = &message.meaning;
+    let _ = meaning.each_ask_among(groups, each_in, &mut |asked| {
         let name = asked.name();
         let is_looked_at = match becomes(name) {
             Action::Drop => false,
@@ -115,6 +124,30 @@ fn asks_that_wait(
         more_until(waiting > most)
     });
     asks
+}
+
+/// What a message asks for, as far as that is looked at.
+fn asks_looked_at(
+    shared: &Shared,
+    policy: &Policy,
+    message: &Message,
+    record: &HeededRecord,
+    by: (&Chosen<'_>, Option<&Signer>),
+    look: Look<'_>,
+) -> Vec<GroupAsked> {
+    let (rules, signer) = by;
+    match look {
+        // A mail says how much it is.
+        Look::AsItComes if !record.says_something() && !rules.mail() => {
+            let of_rule = |name: &str| becomes(&rules.action(name), signer);
+            some_asks(shared, message, of_rule)
+        }
+        Look::AtAll | Look::AsItComes => message.meaning.asks(shared.views.groups()),
+        Look::AtNothing => Vec::new(),
+        Look::AtWhatWaits(_, undropped) => {
+            asks_that_wait(shared, policy, message, record, by, undropped)
+        }
+    }
 }
 
 /// Leaves what is older than what was heeded; how much of the rest a rule lets be done, and whether something is left.  What is too
@@ -147,23 +180,15 @@ pub(super) fn judge(
     message: &Message,
     signer: Option<&Signer>,
     came: UnixTime,
-    look: Look,
+    look: Look<'_>,
 ) -> Judged {
     let rules = policy.rules.of(message.verb(), &message.sender);
     let mut record = remembered(message, signer, came, &rules);
     let compared = shared.committed();
-    let of_rule = |name: &str| becomes(&rules.action(name), signer);
-    let asks = match look {
-        // A mail says how much it is.
-        Look::AsItComes if !record.says_something() && !rules.mail() => {
-            some_asks(shared, message, of_rule)
-        }
-        Look::AtAll | Look::AsItComes => message.meaning.asks(shared.views.groups()),
-        Look::AtWhatWaits(at) => {
-            record.at = at;
-            asks_that_wait(shared, policy, message, &record, of_rule)
-        }
-    };
+    if let Look::AtWhatWaits(at, _) = look {
+        record.at = at;
+    }
+    let asks = asks_looked_at(shared, policy, message, &record, (&rules, signer), look);
     let is_too_long = record.octets() > HEEDED_RECORD_OCTETS_MAX;
     let ask = |asked: GroupAsked| {
         let rule = rules.action(asked.name());
@@ -206,6 +231,7 @@ pub(super) fn judge(
         record,
         held_back: held_back.or(some_is_late.then_some(LATE)),
         compared,
+        may_be_mailed: !message.is_list() && rules.mail(),
     }
 }
 
@@ -299,13 +325,9 @@ impl HeededRecord {
 }
 
 impl Judged {
-    /// What the sequencer is to do, and what a mail is to tell of.
-    pub(super) fn decide(
-        self,
-        message: Message,
-        signer: Option<Signer>,
-    ) -> (Heeding, Vec<GroupAsked>) {
-        let (mut done, mut waiting, mut mailed) = (Vec::new(), 0, Vec::new());
+    /// What the sequencer is to do.
+    pub(super) fn decide(self, message: Message, signer: Option<Signer>) -> Heeding {
+        let (mut done, mut waiting, mut is_mailed) = (Vec::new(), 0, self.may_be_mailed);
         let mut octets = MESSAGE_OCTETS + self.record.octets();
         for ask in self.asks {
             match ask.becomes {
@@ -314,24 +336,23 @@ impl Judged {
                     done.push(ask.asked.name().to_owned());
                 }
                 Action::Doit | Action::Log => waiting += 1,
-                Action::Mail => mailed.push(ask.asked),
+                Action::Mail => (waiting, is_mailed) = (waiting + 1, true),
                 Action::Drop | Action::Verify(_) => {}
             }
         }
-        waiting += mailed.len();
-        let heeding = Heeding {
+        Heeding {
             record: self.record,
             compared: self.compared,
             done,
             octets,
             is_heeded: self.is_heeded,
             waiting,
+            is_mailed,
             held_back: self.held_back,
             is_approved: false,
             message,
             signer,
-        };
-        (heeding, mailed)
+        }
     }
 
     /// What the sequencer is to do when somebody approves it, though no rule lets it.
@@ -347,6 +368,7 @@ impl Judged {
             octets: 0,
             is_heeded: true,
             waiting: 0,
+            is_mailed: false,
             held_back: None,
             is_approved: true,
             message,

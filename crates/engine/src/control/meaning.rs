@@ -206,6 +206,16 @@ impl Meaning {
         groups: &Groups,
         visit: &mut dyn FnMut(GroupAsked) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        self.each_ask_among(groups, &|top, visit| each_in(groups, top, visit), visit)
+    }
+
+    /// The same, of what it leaves out as far as `each_in` visits it, which is asked for the groups of a hierarchy.
+    pub(super) fn each_ask_among(
+        &self,
+        groups: &Groups,
+        each_in: EachIn<'_>,
+        visit: &mut dyn FnMut(GroupAsked) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         fn there(group: &Option<Group>) -> There<'_> {
             let group = group.as_ref();
             group.map(|it| (it.status(), it.description()))
@@ -224,7 +234,7 @@ impl Meaning {
         for one in wanted {
             visit_some(one.asks(there(&groups.by_name(&one.name))))?;
         }
-        scope.each_there(groups, &mut |group| {
+        scope.each_there(each_in, &mut |group| {
             let name = group.name();
             let found = wanted.binary_search_by(|one| one.name.as_str().cmp(name));
             match found {
@@ -328,7 +338,7 @@ impl Scope {
     /// Visits the groups that are here and that it means, each once, until that is enough.
     fn each_there(
         &self,
-        groups: &Groups,
+        each_in: EachIn<'_>,
         visit: &mut dyn FnMut(&Group) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for top in self.meant() {
@@ -341,13 +351,26 @@ impl Scope {
                 true => visit(group),
                 false => ControlFlow::Continue(()),
             };
-            if let Some(group) = groups.by_name(top) {
-                visit_meant(&group)?;
-            }
-            each_below(groups, top, &mut visit_meant)?;
+            each_in(top, &mut visit_meant)?;
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Visits groups of a hierarchy, until that is enough.
+pub(super) type EachIn<'a> =
+    &'a dyn Fn(&str, &mut dyn FnMut(&Group) -> ControlFlow<()>) -> ControlFlow<()>;
+
+/// Visits all groups of a hierarchy, the one that is called so first, until that is enough.
+pub(super) fn each_in(
+    groups: &Groups,
+    top: &str,
+    visit: &mut dyn FnMut(&Group) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    if let Some(group) = groups.by_name(top) {
+        visit(&group)?;
+    }
+    each_below(groups, top, visit)
 }
 
 /// Groups that are looked at in one go, at most.
@@ -450,7 +473,10 @@ mod tests {
         let groups = groups(&names);
         let visited = |named: &[(&str, bool)]| {
             let mut visited = Vec::new();
-            let flow = scope(named, &["de.x"]).each_there(&groups, &mut |it| {
+            let all = &|top: &str, visit: &mut dyn FnMut(&Group) -> ControlFlow<()>| {
+                each_in(&groups, top, visit)
+            };
+            let flow = scope(named, &["de.x"]).each_there(all, &mut |it| {
                 visited.push(it.name().to_owned());
                 ControlFlow::Continue(())
             });
@@ -471,7 +497,10 @@ mod tests {
         );
         let count_to = |most: usize| {
             let mut count = 0;
-            let _ = scope(&[("de.many", true)], &[]).each_there(&groups, &mut |_| {
+            let all = &|top: &str, visit: &mut dyn FnMut(&Group) -> ControlFlow<()>| {
+                each_in(&groups, top, visit)
+            };
+            let _ = scope(&[("de.many", true)], &[]).each_there(all, &mut |_| {
                 count += 1;
                 match count < most {
                     true => ControlFlow::Continue(()),

@@ -6,6 +6,7 @@
 
 pub(crate) mod cancel;
 pub(crate) mod config;
+pub(crate) mod due;
 pub(crate) mod forgotten;
 pub(crate) mod groups;
 pub(crate) mod heed;
@@ -14,6 +15,7 @@ pub(crate) mod judged;
 pub(crate) mod keyring;
 pub(crate) mod lines;
 pub(crate) mod meaning;
+pub(crate) mod newer;
 pub(crate) mod nocem;
 pub(crate) mod pending;
 pub(crate) mod rules;
@@ -22,6 +24,7 @@ pub(crate) mod shown;
 pub(crate) mod signed;
 pub(crate) mod told;
 pub(crate) mod touched;
+pub(crate) mod undropped;
 pub(crate) mod waiting;
 pub(crate) mod watched;
 
@@ -45,7 +48,7 @@ pub(crate) enum Asked {
     /// Groups are to be changed if somebody signed it whom the rules name, a mail is to tell of it, or it may be long: settled, where
     /// waiting is allowed, before the sequencer sees it.
     Signed(Box<Unproved>),
-    /// Articles are to go, if somebody signed it whom the rules name: settled in the same way.
+    /// Articles are to go, if somebody signed it whom the rules name; only such ones come before the sequencer.
     Notice(Box<Notice>),
 }
 

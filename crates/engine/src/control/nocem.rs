@@ -1,19 +1,20 @@
 //! NoCeM notices: lists of articles that somebody whom this site trusts does not want seen, signed in the article's own text.
 //!
 //! A notice does something only where a rule names the key that signed it, and the type that it gives; then its articles are
-//! withdrawn as by an administrator, whatever their locks say, those that come later on arrival.  That is durable before the notice
-//! itself is taken, and doing it twice changes nothing, so a notice that comes again does no harm.
+//! withdrawn as by an administrator, whatever their locks say, those that come later on arrival.  That is done when the notice itself
+//! is on disk, at the next start if need be ([`due`](super::due)); doing it twice changes nothing.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use newsreel_openpgp::{Signature, signature_block};
 use newsreel_service::cancel_lock::LockPrints;
-use newsreel_wire::article::{Headers, RelayFacts};
+use newsreel_wire::article::{Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, MessageId, UnixTime, Wildmat};
 
 use super::cancel::{self, Effect, NOTICED};
 use super::groups::text;
+use super::keyring::Signer;
 use super::shares::Holder;
 use crate::counters::Counters;
 use crate::error::Error;
@@ -83,7 +84,28 @@ pub(crate) fn asked(
     if policy.issuers.is_empty() {
         return None;
     }
-    let newsgroups = std::str::from_utf8(relay.newsgroups).ok()?;
+    found(
+        shared,
+        policy,
+        headers,
+        (relay.newsgroups, relay.message_id.as_str()),
+    )
+}
+
+/// The same of one that is here.
+pub(super) fn of_stored(shared: &Shared, policy: &Policy, headers: &Headers<'_>) -> Option<Notice> {
+    let content = |known| headers.content(known).unwrap_or_default();
+    let id = std::str::from_utf8(content(Known::MessageId)).ok()?;
+    found(shared, policy, headers, (content(Known::Newsgroups), id))
+}
+
+fn found(
+    shared: &Shared,
+    policy: &Policy,
+    headers: &Headers<'_>,
+    (newsgroups, id): (&[u8], &str),
+) -> Option<Notice> {
+    let newsgroups = std::str::from_utf8(newsgroups).ok()?;
     let mut groups = newsgroups.split(',').map(str::trim);
     if !groups.any(|group| policy.notice_groups.matches(group)) {
         return None;
@@ -92,7 +114,6 @@ pub(crate) fn asked(
     if !body.contains(FIELDS) {
         return None;
     }
-    let id = relay.message_id.as_str();
     match read(&body, shared.waiting_limits().noticed_max()) {
         Ok(None) => None,
         Ok(Some(parts)) => Some(Notice {
@@ -193,9 +214,11 @@ fn clear_text(body: &str) -> Result<(String, Signature), String> {
     Ok((signed.join("\n"), signature))
 }
 
-/// Does what a notice asks for, where somebody signed it whom the rules name.  What fails stands in the log, and the notice is
-/// an article like others.
-pub(super) fn heed(shared: &Shared, notice: &Notice) {
+/// Who signed a notice, if the rules name them; the log says who else did.
+///
+/// # Errors
+/// When the keyring cannot be read; that stands in the log, too.
+pub(super) fn trusted(shared: &Shared, notice: &Notice) -> Result<Option<Signer>, Error> {
     let id = &notice.id;
     let policy = shared.policy.load();
     let keyring = shared.keyring();
@@ -205,13 +228,13 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
             if let Some(more) = shared.may_say(|lines| &lines.notice_not_signed) {
                 tracing::info!(%id, why, more, "nobody signed a NoCeM notice whom this site knows");
             }
-            return;
+            return Ok(None);
         }
         Err(error) => {
             if let Some(more) = shared.may_say(|lines| &lines.not_verified) {
                 tracing::error!(%id, %error, more, "a NoCeM notice cannot be verified and changes nothing");
             }
-            return;
+            return Err(error);
         }
     };
     if !policy.issuers.heed(&notice.kind, |key| signer.is(key)) {
@@ -219,20 +242,28 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
         if let Some(more) = shared.may_say(|lines| &lines.notice_not_heeded) {
             tracing::info!(%id, signer, kind, more, "a NoCeM notice is for no rule");
         }
-        return;
+        return Ok(None);
     }
+    Ok(Some(signer))
+}
+
+/// Does what a notice asks for, where somebody signed it whom the rules name.
+///
+/// # Errors
+/// When it cannot be told who signed it, or not all of it was done.
+pub(super) fn heed(shared: &Shared, notice: &Notice) -> Result<(), Error> {
+    let id = &notice.id;
+    let Some(signer) = trusted(shared, notice)? else {
+        return Ok(());
+    };
     let holder = Holder::of_issuer(signer.fingerprint());
     let issuer = signer.names.join(", ");
     shared
         .pending
         .call(holder, || format!("the issuer {issuer}"));
-    match withdraw(shared, notice, holder) {
-        Ok((articles, waiting)) => {
-            tracing::info!(%id, articles, waiting, "a NoCeM notice is heeded");
-        }
-        Err(error) => {
-            tracing::error!(%id, %error, "what a NoCeM notice lists was not withdrawn, or not all of it");
-        }
+    let done = withdraw(shared, notice, holder);
+    if let Ok((articles, waiting)) = &done {
+        tracing::info!(%id, articles, waiting, "a NoCeM notice is heeded");
     }
     if notice.left_out > 0 {
         Counters::add(&shared.counters.unnoticed, notice.left_out as u64);
@@ -242,6 +273,7 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
         );
     }
     shared.say_what_is_forgotten(UnixTime(shared.clock.now().secs));
+    done.map(drop)
 }
 
 /// Withdraws what is here, and has the rest waited for; how many were here, and how many were not.

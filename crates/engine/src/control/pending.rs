@@ -73,6 +73,14 @@ impl Limits {
         }
     }
 
+    /// Half as much.
+    pub(super) const fn halved(&self) -> Self {
+        Self {
+            octets_max: self.octets_max / 2,
+            age_s: self.age_s,
+        }
+    }
+
     /// So much, of any age.
     #[cfg(test)]
     pub(super) const fn of_octets(octets_max: usize) -> Self {
@@ -248,6 +256,11 @@ impl Table {
         self.shares.octets()
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
     /// All of them, oldest first.
     pub(super) fn all(&self) -> impl Iterator<Item = PendingRecord> {
         let record = |(number, (target, holder)): (&u64, &(IdHash, Holder))| {
@@ -286,7 +299,7 @@ impl Tables {
     }
 
     fn len(&self) -> usize {
-        self.cancels.order.len() + self.noticed.order.len()
+        self.cancels.len() + self.noticed.len()
     }
 }
 

@@ -61,6 +61,8 @@ const VERIFY: &str = "verify-";
 /// One line.
 #[derive(Debug, Clone)]
 struct Rule {
+    /// The first is 0.
+    number: usize,
     /// None: all of them.
     verb: Option<Verb>,
     from: Wildmat,
@@ -75,8 +77,8 @@ pub(crate) struct Rules(Vec<Rule>);
 impl Rules {
     /// Reads the rules; the first that is wrong is told.
     pub(crate) fn parse(lines: &[String]) -> Result<Self, String> {
-        let rules = lines.iter().map(|line| {
-            rule(line).map_err(|why| {
+        let rules = lines.iter().enumerate().map(|(number, line)| {
+            rule(number, line).map_err(|why| {
                 format!("{line:?}: {why}, as in \"newgroup:admin@a.example:a.*:doit\"")
             })
         });
@@ -104,6 +106,11 @@ impl Chosen<'_> {
     fn last(&self, group: &str) -> Option<&Rule> {
         let last = self.0.iter().rfind(|rule| rule.groups.matches(group));
         last.copied()
+    }
+
+    /// Which they are among all.
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        self.0.iter().map(|rule| rule.number).collect()
     }
 
     /// What becomes of the message for this group.
@@ -221,7 +228,7 @@ impl Says {
     }
 }
 
-fn rule(line: &str) -> Result<Rule, String> {
+fn rule(number: usize, line: &str) -> Result<Rule, String> {
     let [message, from, groups, action] = line.split(':').collect::<Vec<_>>()[..] else {
         return Err("four parts with a colon between them are wanted".to_owned());
     };
@@ -234,6 +241,7 @@ fn rule(line: &str) -> Result<Rule, String> {
     let action =
         Action::parse(action).ok_or("the action is one of doit, log, mail, drop, verify-KEY")?;
     Ok(Rule {
+        number,
         verb,
         from: patterns(&from.to_ascii_lowercase())?,
         groups: patterns(groups)?,

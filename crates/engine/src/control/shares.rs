@@ -84,14 +84,14 @@ impl Holder {
 }
 
 /// What each holder has.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Shares {
     of: BTreeMap<Holder, Share>,
     octets: usize,
 }
 
 /// What one holder has.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Share {
     numbers: BTreeSet<u64>,
     octets: usize,

@@ -17,11 +17,12 @@ use super::keyring::{OpenedKeyring, Signer};
 use super::meaning::GroupAsked;
 use super::rules::Action;
 use super::signed;
+use super::undropped::Undropped;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::report::ArticleRef;
 use crate::requests::Request;
-use crate::shared::Shared;
+use crate::shared::{Policy, Shared};
 
 /// Of a message that waits so much of what it asks for is listed, the rest is counted: a checkgroups may ask for 100,000 things.
 pub const ASKS_LISTED_MAX: usize = 3;
@@ -39,6 +40,8 @@ pub struct AskedByRule {
     pub rule: String,
     /// What becomes of it so: `doit`, `log`, `mail` or `drop`.
     pub becomes: String,
+    /// A newer message about the group was heeded.
+    pub late: bool,
 }
 
 /// A message about groups, as administrators see it.
@@ -58,28 +61,42 @@ pub struct ControlReport {
     pub asks: Vec<AskedByRule>,
     /// How much more that is, where only the first are listed; from [`ASKS_COUNTED_MAX`](crate::ASKS_COUNTED_MAX) in all on it may be more.
     pub more: usize,
+    /// Of one that is shown or approved: messages that are newer and want it otherwise, were not heeded and wait, at the latest when this
+    /// one is done: the first [`NEWER_TOLD_MAX`](crate::NEWER_TOLD_MAX).
+    pub newer: Vec<String>,
     /// Why it asks for nothing, if something is wrong with it.
     pub problem: Option<&'static str>,
 }
 
 /// What of a message is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Looked {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Looked<'a> {
     /// All that it asks for.
     AtAll,
+    /// What it says, whatever that asks for.
+    Alone,
     /// What waits of it, and not all if it is much.
-    AtWhatWaits,
+    AtWhatWaits(&'a Undropped),
+}
+
+/// Who looks at messages: by which rules and keys, all of them by the same.
+#[derive(Debug)]
+pub(super) struct Looker {
+    pub(super) policy: Arc<Policy>,
+    keyring: OpenedKeyring,
 }
 
 /// A message that was found.
 #[derive(Debug)]
-struct Found {
+pub(super) struct Found {
     /// Without what it asks for.
-    report: ControlReport,
+    pub(super) report: ControlReport,
     /// Where it stands in the log.
-    at: Sequence,
+    pub(super) at: Sequence,
     /// None: it is malformed, or cannot be read.
-    read: Option<(Message, Judged)>,
+    pub(super) read: Option<(Message, Judged)>,
+    /// Whose signature it has.
+    pub(super) signer: Option<Signer>,
 }
 
 /// What is wrong with one that waits and is damaged.
@@ -114,23 +131,30 @@ fn read_about_groups(
     Ok(None)
 }
 
-impl Ask {
-    fn by_rule(&self) -> AskedByRule {
+impl Judged {
+    fn by_rule(&self, shared: &Shared, ask: &Ask) -> AskedByRule {
         AskedByRule {
-            asked: self.asked.clone(),
-            rule: self.rule.name(),
-            becomes: self.becomes.name(),
+            asked: ask.asked.clone(),
+            rule: ask.rule.name(),
+            becomes: ask.becomes.name(),
+            late: shared.heeded.is_late(&self.record, ask.asked.name()),
         }
     }
 }
 
 impl Found {
-    /// All that there is to be said.
-    fn whole(self) -> ControlReport {
-        let asks = self.read.iter().flat_map(|(_, judged)| &judged.asks);
-        let asks = asks.map(Ask::by_rule);
+    /// All that it asks for.
+    fn asks(&self, shared: &Shared) -> Vec<AskedByRule> {
+        let read = self.read.iter();
+        let all = read.flat_map(|(_, judged)| judged.asks.iter().map(move |ask| (judged, ask)));
+        all.map(|(judged, ask)| judged.by_rule(shared, ask))
+            .collect()
+    }
+
+    /// All that there is to be said of it alone.
+    fn whole(self, shared: &Shared) -> ControlReport {
         ControlReport {
-            asks: asks.collect(),
+            asks: self.asks(shared),
             ..self.report
         }
     }
@@ -145,6 +169,7 @@ impl Found {
             signature: None,
             asks: Vec::new(),
             more: 0,
+            newer: Vec::new(),
             problem: Some(UNREADABLE),
         };
         // Behind all others.
@@ -153,6 +178,7 @@ impl Found {
             report,
             at,
             read: None,
+            signer: None,
         }
     }
 
@@ -176,7 +202,7 @@ impl Found {
         report.asks = asks
             .by_ref()
             .take(ASKS_LISTED_MAX)
-            .map(Ask::by_rule)
+            .map(|ask| judged.by_rule(shared, ask))
             .collect();
         report.more = asks.count();
         shorten(&mut report.control);
@@ -186,16 +212,24 @@ impl Found {
 }
 
 impl Engine {
+    fn looker(&self) -> Looker {
+        Looker {
+            policy: self.shared.policy.load_full(),
+            keyring: self.shared.keyring(),
+        }
+    }
+
     /// The messages about groups that wait for approval, oldest first: what they ask for is not so here, no rule drops it,
     /// and no message that came behind them, was heeded and is no older says something of the same group.
     ///
     /// # Errors
     /// When it cannot be told where one lies.
     pub fn control_waiting(&self) -> Result<Vec<ControlReport>, Error> {
-        let keyring = self.shared.keyring();
+        let (looker, undropped) = (self.looker(), Undropped::default());
         let mut waiting = Vec::new();
         for one in self.shared.waiting.all() {
-            if let Some(found) = self.control_that_waits(&one.id, &keyring)? {
+            let looked = Looked::AtWhatWaits(&undropped);
+            if let Some(found) = self.control_that_waits(&one.id, &looker, looked)? {
                 let at = found.at;
                 let report = found.waiting(&self.shared);
                 waiting.extend(report.map(|report| (at, report)));
@@ -207,10 +241,11 @@ impl Engine {
 
     /// One that waits, if it is here.  Only what is known to be gone waits no longer: one whose commit is under way is here soon, and one
     /// that is moved lies elsewhere.
-    fn control_that_waits(
+    pub(super) fn control_that_waits(
         &self,
         id: &IdHash,
-        keyring: &OpenedKeyring,
+        looker: &Looker,
+        looked: Looked<'_>,
     ) -> Result<Option<Found>, Error> {
         let shared = &self.shared;
         let history = shared.views.history();
@@ -218,7 +253,7 @@ impl Engine {
             let (generation, moves) = (history.generation(), shared.moves());
             let entry = history.lookup(id)?;
             let found = match entry.and_then(|entry| entry.token) {
-                Some(token) => match self.control_at(&token, keyring, Looked::AtWhatWaits) {
+                Some(token) => match self.control_at(&token, looker, looked) {
                     Err(Error::Read(_)) => Some(Found::unreadable(shared, &token)),
                     found => found?,
                 },
@@ -250,7 +285,18 @@ impl Engine {
     /// # Errors
     /// When it cannot be read.
     pub fn control_message(&self, which: &ArticleRef) -> Result<Option<ControlReport>, Error> {
-        Ok(self.control(which)?.map(Found::whole))
+        let looker = self.looker();
+        let Some(found) = self.control(which, &looker)? else {
+            return Ok(None);
+        };
+        let newer = self.newer(&found, &looker)?;
+        let report = found.whole(&self.shared);
+        Ok(Some(ControlReport { newer, ..report }))
+    }
+
+    /// How many messages about groups are remembered, whether they ask for something or not.
+    pub fn control_remembered(&self) -> usize {
+        self.shared.waiting.counts().0
     }
 
     /// Does what a message asks for, whatever the rules say; durable when it returns.  It counts as heeded, though nothing may be left to
@@ -260,7 +306,10 @@ impl Engine {
     /// When there is no such message, or what it asks for cannot be done.
     pub fn control_approve(&self, which: &ArticleRef) -> Result<ControlReport, Error> {
         let none = || Error::Request("there is no such control message about groups".to_owned());
-        let found = self.control(which)?.ok_or_else(none)?;
+        let looker = self.looker();
+        let found = self.control(which, &looker)?.ok_or_else(none)?;
+        let newer = self.newer(&found, &looker)?;
+        let asks = found.asks(&self.shared);
         if let Some(why) = found.report.problem {
             return Err(Error::Request(format!(
                 "the message is malformed: {why}; nothing was changed"
@@ -270,11 +319,12 @@ impl Engine {
             mut report,
             at,
             read: Some((message, judged)),
+            ..
         } = found
         else {
             return Err(none());
         };
-        report.asks = judged.asks.iter().map(Ask::by_rule).collect();
+        (report.asks, report.newer) = (asks, newer);
         let heeding = judged.approve(message, at);
         let (octets, octets_max) = (
             heeding.record.octets(),
@@ -294,9 +344,9 @@ impl Engine {
         Ok(report)
     }
 
-    fn control(&self, which: &ArticleRef) -> Result<Option<Found>, Error> {
+    fn control(&self, which: &ArticleRef, looker: &Looker) -> Result<Option<Found>, Error> {
         match self.find(which)? {
-            Some(token) => self.control_at(&token, &self.shared.keyring(), Looked::AtAll),
+            Some(token) => self.control_at(&token, looker, Looked::AtAll),
             None => Ok(None),
         }
     }
@@ -304,8 +354,8 @@ impl Engine {
     fn control_at(
         &self,
         token: &Token,
-        keyring: &OpenedKeyring,
-        looked: Looked,
+        looker: &Looker,
+        looked: Looked<'_>,
     ) -> Result<Option<Found>, Error> {
         let mut memory = Vec::new();
         let Some(stored) = read_about_groups(&self.shared, token, &mut memory)? else {
@@ -314,7 +364,7 @@ impl Engine {
         let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
             return Ok(None);
         };
-        self.control_in(&headers, keyring, (stored.sequence, stored.arrival), looked)
+        self.control_in(&headers, looker, (stored.sequence, stored.arrival), looked)
     }
 
     /// What would come of a message about groups if it came now, in wire form; `None`: it is none.
@@ -322,21 +372,22 @@ impl Engine {
     /// # Errors
     /// When the keyring cannot be read.
     pub fn control_try(&self, wire: &[u8]) -> Result<Option<ControlReport>, Error> {
-        let limits = self.shared.policy.load().articles.header_limits();
+        let looker = self.looker();
+        let limits = looker.policy.articles.header_limits();
         let headers = Headers::scan_within(wire, limits);
         let headers = headers.map_err(|why| Error::Request(why.to_string()))?;
         let now = UnixTime(self.shared.clock.now().secs);
         let came = (Sequence(0), now);
-        let found = self.control_in(&headers, &self.shared.keyring(), came, Looked::AtAll)?;
-        Ok(found.map(Found::whole))
+        let found = self.control_in(&headers, &looker, came, Looked::AtAll)?;
+        Ok(found.map(|found| found.whole(&self.shared)))
     }
 
     fn control_in(
         &self,
         headers: &Headers<'_>,
-        keyring: &OpenedKeyring,
+        looker: &Looker,
         came: (Sequence, UnixTime),
-        looked: Looked,
+        looked: Looked<'_>,
     ) -> Result<Option<Found>, Error> {
         let (at, arrival) = came;
         let content = |known| {
@@ -354,35 +405,48 @@ impl Engine {
             signature: None,
             asks: Vec::new(),
             more: 0,
+            newer: Vec::new(),
             problem: None,
         };
         let message = match read {
             Ok(message) => message,
             Err(why) => {
                 report.problem = Some(why);
-                let read = None;
-                return Ok(Some(Found { report, at, read }));
+                return Ok(Some(Found {
+                    report,
+                    at,
+                    read: None,
+                    signer: None,
+                }));
             }
         };
         let signed = match signed::is_signed(headers) {
-            true => Some(signer(keyring, headers)?),
+            true => Some(signer(&looker.keyring, headers)?),
             false => None,
         };
-        let policy = self.shared.policy.load();
-        let signed = signed.map(|signed| in_time(signed, &policy, &message, arrival));
+        let policy = &looker.policy;
+        let signed = signed.map(|signed| in_time(signed, policy, &message, arrival));
         report.signature = signed.as_ref().map(|signed| match signed {
             Ok(signer) => format!("good, by {}", signer.names.join(", ")),
             Err(why) => format!("bad: {why}"),
         });
         report.sender.clone_from(&message.sender);
-        let signer: Option<&Signer> = signed.as_ref().and_then(|signed| signed.as_ref().ok());
+        let signer: Option<Signer> = signed.and_then(Result::ok);
         let look = match looked {
             Looked::AtAll => Look::AtAll,
-            Looked::AtWhatWaits => Look::AtWhatWaits(at),
+            Looked::Alone => Look::AtNothing,
+            Looked::AtWhatWaits(undropped) => Look::AtWhatWaits(at, undropped),
         };
-        let judged = judge(&self.shared, &policy, &message, signer, arrival, look);
+        let by = signer.as_ref();
+        let mut judged = judge(&self.shared, policy, &message, by, arrival, look);
+        judged.record.at = at;
         let read = Some((message, judged));
-        Ok(Some(Found { report, at, read }))
+        Ok(Some(Found {
+            report,
+            at,
+            read,
+            signer,
+        }))
     }
 }
 

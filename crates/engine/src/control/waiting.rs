@@ -4,6 +4,9 @@
 //! one asks for is in the message, and is read there.  What nothing comes of, as a rule drops it, is not in here, however much
 //! comes.  Those that somebody signed whose key is in the keyring have room of their own, and whoever sends the others a share of
 //! theirs: where there is no room, the oldest of who has most goes.
+//!
+//! Those that asked for nothing when they came, as all was as they want it, are in here too, with room of their own: when an older
+//! one is approved, they ask for something.
 
 use newsreel_wire::IdHash;
 use parking_lot::Mutex;
@@ -16,29 +19,65 @@ use crate::sequencer::Sequencer;
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<Tables>);
 
-#[derive(Debug, Default)]
-struct Tables {
-    signed: Table,
-    others: Table,
+/// What all that are in one table have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    is_signed: bool,
+    is_idle: bool,
 }
 
+impl Kind {
+    const ALL: [Self; 4] = [
+        Self::new(true, false),
+        Self::new(false, false),
+        Self::new(true, true),
+        Self::new(false, true),
+    ];
+
+    const fn new(is_signed: bool, is_idle: bool) -> Self {
+        Self { is_signed, is_idle }
+    }
+
+    /// Those that ask for nothing have half as much room.
+    const fn limits(self, limits: &Limits) -> Limits {
+        match self.is_idle {
+            true => limits.halved(),
+            false => *limits,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tables([Table; Kind::ALL.len()]);
+
 impl Tables {
+    fn each(&self) -> impl Iterator<Item = (Kind, &Table)> {
+        Kind::ALL.into_iter().zip(&self.0)
+    }
+
     fn note(&mut self, record: &WaitingRecord, limits: &Limits) -> u64 {
+        self.forget(&record.id);
         if record.is_over {
-            self.forget(&record.id);
             return 0;
         }
-        let table = match record.is_signed {
-            true => &mut self.signed,
-            false => &mut self.others,
-        };
+        let added = self.add(record);
+        added.map_or(0, |(kind, table)| {
+            table.tidy(record.since, &kind.limits(limits)).len() as u64
+        })
+    }
+
+    fn add(&mut self, record: &WaitingRecord) -> Option<(Kind, &mut Table)> {
+        let is_of = Kind::new(record.is_signed, record.is_idle);
+        let mut tables = Kind::ALL.into_iter().zip(&mut self.0);
+        let (kind, table) = tables.find(|(kind, _)| *kind == is_of)?;
         table.add(record.id, record.holder, &[], record.since);
-        table.tidy(record.since, limits).len() as u64
+        Some((kind, table))
     }
 
     fn forget(&mut self, id: &IdHash) {
-        self.signed.remove(id);
-        self.others.remove(id);
+        for table in &mut self.0 {
+            table.remove(id);
+        }
     }
 }
 
@@ -65,27 +104,47 @@ impl Waiting {
         }
     }
 
+    /// One of them.
+    pub(crate) fn record_of(&self, id: &IdHash) -> Option<WaitingRecord> {
+        let mut all = self.all().into_iter();
+        all.find(|record| record.id == *id)
+    }
+
+    /// This waits again: that it does not was not put into the log.
+    pub(crate) fn take_back(&self, record: &WaitingRecord) {
+        self.0.lock().add(record);
+    }
+
     /// All of them, those that are signed first, each kind oldest first.
     pub(crate) fn all(&self) -> Vec<WaitingRecord> {
         let tables = self.0.lock();
-        let of = |table: &Table, is_signed: bool| -> Vec<WaitingRecord> {
+        let of = |(kind, table): (Kind, &Table)| -> Vec<WaitingRecord> {
             let all = table.all();
             all.map(|entry| WaitingRecord {
                 id: entry.target,
                 since: entry.since,
                 holder: entry.holder,
-                is_signed,
+                is_signed: kind.is_signed,
                 is_over: false,
+                is_idle: kind.is_idle,
             })
             .collect()
         };
-        [of(&tables.signed, true), of(&tables.others, false)].concat()
+        tables.each().flat_map(of).collect()
+    }
+
+    /// How many there are in all, and how many of them asked for something when they came.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let tables = self.0.lock();
+        let all = tables.each().map(|(_, table)| table.len()).sum();
+        let asked = tables.each().filter(|(kind, _)| !kind.is_idle);
+        (all, asked.map(|(_, table)| table.len()).sum())
     }
 
     /// Octets that all of them take in the log.
     pub(crate) fn octets(&self) -> usize {
         let tables = self.0.lock();
-        tables.signed.octets() + tables.others.octets()
+        tables.each().map(|(_, table)| table.octets()).sum()
     }
 }
 
@@ -96,6 +155,7 @@ impl Sequencer {
         let limits = self.shared.waiting_limits().of_messages();
         let forgotten = self.shared.waiting.note(record, &limits);
         if forgotten > 0
+            && !record.is_idle
             && let Some(more) = self.shared.may_say(|lines| &lines.not_listed)
         {
             tracing::warn!(
@@ -136,6 +196,7 @@ mod tests {
                 holder: Holder(holder << 32),
                 is_signed,
                 is_over: false,
+                is_idle: false,
             }
         };
         waiting.note(&record(1, 1, true), &limits);
@@ -160,5 +221,30 @@ mod tests {
         };
         again.note(&over, &limits);
         assert_eq!(again.all(), all[2..]);
+        // Nor does a flood of what asks for nothing hide what asks for something, and the other way round.
+        let idle = |n: u64| WaitingRecord {
+            is_idle: true,
+            ..record(n, 1, false)
+        };
+        let first = WaitingRecord {
+            is_idle: true,
+            ..record(3, 3, true)
+        };
+        again.note(&first, &limits);
+        for n in 300_000..310_000 {
+            again.note(&idle(n), &limits);
+        }
+        let (count, asked) = again.counts();
+        assert_eq!(asked, all.len() - 2);
+        assert!(count > asked + 500 && again.octets() < 200_000);
+        assert_eq!(again.all()[..asked], all[2..]);
+        assert_eq!(again.all()[asked], first);
+        // What asks for something when it is told of again is in one place.
+        let last = idle(309_999);
+        assert_eq!(again.all().last(), Some(&last));
+        again.note(&record(309_999, 1, false), &limits);
+        let listed = again.all();
+        let of_last = listed.iter().filter(|it| it.id == last.id);
+        assert!(of_last.eq([&record(309_999, 1, false)]));
     }
 }

@@ -21,10 +21,13 @@ pub(crate) struct WaitingRecord {
     pub(crate) is_signed: bool,
     /// It waits no longer: somebody approved it.
     pub(crate) is_over: bool,
+    /// All was as it wants it when it came: it asks for something when that changes.
+    pub(crate) is_idle: bool,
 }
 
 const IS_SIGNED: u8 = 1;
 const IS_OVER: u8 = 2;
+const IS_IDLE: u8 = 4;
 
 impl WaitingRecord {
     /// Octets of the payload.
@@ -36,7 +39,8 @@ impl WaitingRecord {
         out.extend_from_slice(&self.since.0.to_le_bytes());
         out.extend_from_slice(&self.holder.0.to_le_bytes());
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-        out.push(flag(self.is_signed, IS_SIGNED) | flag(self.is_over, IS_OVER));
+        let is_over = flag(self.is_over, IS_OVER);
+        out.push(flag(self.is_signed, IS_SIGNED) | is_over | flag(self.is_idle, IS_IDLE));
     }
 
     /// Reads the payload.
@@ -52,6 +56,7 @@ impl WaitingRecord {
             holder,
             is_signed: flags & IS_SIGNED != 0,
             is_over: flags & IS_OVER != 0,
+            is_idle: flags & IS_IDLE != 0,
         })
     }
 }
@@ -62,13 +67,15 @@ mod tests {
 
     #[test]
     fn a_waiting_message_round_trips() {
-        for (is_signed, is_over) in [(false, false), (true, false), (false, true)] {
+        for flags in [0, 1, 2, 4] {
+            let [is_signed, is_over, is_idle] = [1, 2, 4].map(|flag| flags == flag);
             let record = WaitingRecord {
                 id: IdHash([3; 16]),
                 since: UnixTime(7),
                 holder: Holder(5),
                 is_signed,
                 is_over,
+                is_idle,
             };
             let mut out = Vec::new();
             record.encode(&mut out);

@@ -318,10 +318,12 @@ fn keys_are_taken_in_replaced_and_taken_out() {
     );
 }
 
-const NOTICES: &str = include_str!("../../../../tests/fixtures/openpgp/nocem.asc");
+pub(crate) const NOTICES: &str = include_str!("../../../../tests/fixtures/openpgp/nocem.asc");
+
+pub(crate) const NOTICE: &str = include_str!("../../../../tests/fixtures/openpgp/nocem.txt");
 
 /// The fixture's notice as an article in this group.
-fn notice(name: &str, group: &str, text: &str) -> (String, Vec<u8>) {
+pub(crate) fn notice(name: &str, group: &str, text: &str) -> (String, Vec<u8>) {
     let (id, article) = article(0, group);
     let other = format!("<{name}@t.example>");
     let article = String::from_utf8(article).unwrap().replace(&id, &other);
@@ -333,7 +335,6 @@ fn notice(name: &str, group: &str, text: &str) -> (String, Vec<u8>) {
 /// What somebody whom a rule names lists as spam goes, whatever its locks, and what comes later does not stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_trusted_notice_lists_goes() {
-    const NOTICE: &str = include_str!("../../../../tests/fixtures/openpgp/nocem.txt");
     let mut config = config(4 << 20);
     config.control.nocem = vec!["notices@a.example:spam".to_owned()];
     let disk = Arc::new(MemoryDisk::new());

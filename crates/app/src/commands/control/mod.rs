@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use newsreel_host::process::shell_word;
 use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs, SpoolArgs};
@@ -243,7 +244,8 @@ fn shown(message: &Value) -> String {
             true => String::new(),
             false => format!(", so {becomes}"),
         };
-        text.push_str(&format!("{line} (by the rules: {rule}{becomes})\n"));
+        let late = late(ask);
+        text.push_str(&format!("{line} (by the rules: {rule}{becomes}{late})\n"));
     }
     if asks.is_empty() {
         let why = message["problem"]
@@ -251,7 +253,26 @@ fn shown(message: &Value) -> String {
             .unwrap_or("all is here as it wants it");
         text.push_str(&format!("it asks for nothing: {why}\n"));
     }
-    text
+    text + &newer(message)
+}
+
+/// What is to be said of something that is asked for of a group of which a newer message was heeded.
+fn late(ask: &Value) -> &'static str {
+    match ask["late"].as_bool() {
+        Some(true) => "; a newer message about it was heeded",
+        _ => "",
+    }
+}
+
+/// Which newer messages want it otherwise, a line each.
+fn newer(message: &Value) -> String {
+    let newer = message["newer"].as_array();
+    let newer = newer.map(Vec::as_slice).unwrap_or_default();
+    let line = |id: &Value| {
+        let id = shell_word(&output::cell(id));
+        format!("a newer message wants it otherwise: newsreel control show {id}\n")
+    };
+    newer.iter().map(line).collect()
 }
 
 fn approve(message: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
@@ -265,11 +286,13 @@ fn approve(message: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
         return output::text("nothing was to be done: all is here as it wants it\n");
     }
     let said = if dry_run { "would" } else { "did" };
+    let asks = done["asks"].as_array().map(Vec::as_slice);
     let lines: Vec<String> = lines
         .iter()
-        .map(|line| format!("{said}: {line}\n"))
+        .zip(asks.unwrap_or_default())
+        .map(|(line, ask)| format!("{said}: {line}{}\n", late(ask)))
         .collect();
-    output::text(&lines.concat())
+    output::text(&(lines.concat() + &newer(&done)))
 }
 
 fn forget(hierarchy: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {

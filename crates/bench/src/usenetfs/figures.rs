@@ -300,11 +300,11 @@ impl<'a> Group<'a> {
             .map(|_| first + dice.below(files as usize) as u64)
             .collect();
         let mut stand = Stand::new(self.site, self.machine, way);
-        stand.warm()?;
         let random = |directory: &Directory| {
             let mut numbers = numbers.iter();
             numbers.try_for_each(|&number| directory.look(number))
         };
+        stand.warm(random)?;
         stand.timed(&mut times.random, random)?;
         let asked = stand.requests()?;
         stand.again(&mut times.known, random)?;
@@ -331,7 +331,7 @@ impl<'a> Group<'a> {
             for (&way, row) in ways.iter().zip(&mut *rows) {
                 let mut least = Duration::MAX;
                 let mut stand = Stand::new(self.site, self.machine, way);
-                stand.warm()?;
+                stand.warm(|_| Ok(()))?;
                 stand.timed(&mut least, |directory| list(directory, 0))?;
                 let so_far = row.emptied_list_us.unwrap_or(f64::MAX);
                 row.emptied_list_us = Some(us(least).min(so_far));

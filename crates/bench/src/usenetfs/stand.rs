@@ -93,13 +93,17 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// Lists it once for nothing: what lies in blocks is in memory then, where that is wanted.
-    pub(super) fn warm(&mut self) -> Result<(), Error> {
+    /// Lists it once for nothing, and looks: what lies in blocks, of names and of inodes, is in memory then, where that is wanted.
+    pub(super) fn warm(
+        &mut self,
+        look: impl FnOnce(&Directory) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         if self.way.cold {
             return Ok(());
         }
         self.timed(&mut Duration::default(), |directory| {
-            directory.list().map(drop)
+            directory.list()?;
+            look(directory)
         })
     }
 

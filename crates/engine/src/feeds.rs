@@ -5,7 +5,6 @@
 //! from another spool, is fed to nobody.  Who reads may stop anywhere and go on there later; what was lost meanwhile is said.
 
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use newsreel_journal::{Cursor, Error as JournalError};
@@ -27,8 +26,6 @@ pub(crate) struct Feeds {
     needed_from: AtomicU64,
     /// A feed chooses by what bodies are.
     asks_content: AtomicBool,
-    /// What the start passed over.
-    gap: OnceLock<(Sequence, Sequence)>,
     committed: watch::Sender<Sequence>,
 }
 
@@ -37,7 +34,6 @@ impl Feeds {
         Self {
             needed_from: AtomicU64::new(NOBODY),
             asks_content: AtomicBool::new(false),
-            gap: OnceLock::new(),
             committed: watch::Sender::new(committed),
         }
     }
@@ -56,13 +52,6 @@ impl Feeds {
     pub(crate) fn needed_from(&self) -> Option<Sequence> {
         let from = self.needed_from.load(Ordering::Relaxed);
         (from != NOBODY).then_some(Sequence(from))
-    }
-
-    /// The log goes on far behind where it ended: what lies between is never given.
-    pub(crate) fn passed_over(&self, from: Sequence, before: Sequence) {
-        if from < before {
-            let _ = self.gap.set((from, before));
-        }
     }
 
     /// Everything up to here is committed.
@@ -219,12 +208,6 @@ impl Engine {
     #[must_use]
     pub fn feed_from(&self, from: Sequence) -> FeedCursor {
         FeedCursor(self.shared.journal.read_from(from))
-    }
-
-    /// The sequences that the start of this server passed over, from one to before another: the log has nothing there.
-    #[must_use]
-    pub fn feed_gap(&self) -> Option<(Sequence, Sequence)> {
-        self.shared.feeds.gap.get().copied()
     }
 
     /// The texts that were put here will be read soon: they come into memory meanwhile.  May wait for the disk a little.

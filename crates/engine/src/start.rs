@@ -67,8 +67,7 @@ pub(crate) fn sequencer(
         passed: Passed { jump, unfinished },
     } = parts;
     // What was acknowledged and lost may have been seen: nothing of it is used again.
-    let (ended, next) = (next, Sequence(next.0 + jump + unfinished));
-    shared.feeds.passed_over(ended, next);
+    let next = Sequence(next.0 + jump + unfinished);
     let now_ms = shared.now_ms();
     let frame_octets_max = usize::try_from(writing.frame_octets_max).unwrap_or(usize::MAX);
     let commit_octets_max = shared.config.sequencer.commit_octets_max as usize;

@@ -108,7 +108,7 @@ impl Peers {
             }
         }
         *feeds = self.made(peers, &feeds, end);
-        self.kept.tell(end);
+        self.kept.tell();
         !feeds.iter().any(|feed| feed.stop.is_started())
     }
 

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use newsreel_host::Clock;
 use newsreel_net::{Drain, DrainWatch};
-use newsreel_wire::Sequence;
+use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
-use crate::gaps::Gaps;
 use crate::place::Place;
 use crate::queue::{Item, Queue, Tally};
 use crate::text::Texts;
@@ -88,6 +87,10 @@ impl Worker {
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
+
+    pub(crate) fn now(&self) -> UnixTime {
+        UnixTime(self.clock.now().secs)
+    }
 }
 
 /// Pauses between attempts, each twice as long as the one before until something was settled.
@@ -155,8 +158,6 @@ pub struct FeedReport {
     pub needs_from: u64,
     /// Sequences before `next` that were passed over, and are looked at while there is nothing newer.
     pub passed_over: u64,
-    /// Sequences of the log that were not looked at, in all.
-    pub behind: u64,
     /// How long the quota is used up, seconds; none: it is not.
     pub quota_s: Option<u64>,
     /// It is not in the configuration any more, and its place is kept for so long, seconds.
@@ -306,7 +307,7 @@ impl Feed {
         }
     }
 
-    pub(crate) fn report(&self, now_ms: u64, end: Sequence, gaps: &Gaps) -> FeedReport {
+    pub(crate) fn report(&self, now_ms: u64) -> FeedReport {
         let queue = self.queue.lock();
         let closed = queue.closed_until_ms(now_ms);
         FeedReport {
@@ -317,7 +318,6 @@ impl Feed {
             next: queue.place().next.0,
             needs_from: queue.place().needs_from().0,
             passed_over: queue.passed_over(),
-            behind: queue.place().unseen(end, gaps),
             quota_s: closed.map(|until| until.saturating_sub(now_ms).div_ceil(1000)),
             kept_s: None,
             open: queue.open(),

@@ -9,7 +9,7 @@ use crate::{place, pull};
 pub fn decode_places(octets: &[u8]) -> bool {
     let _ = place::parse(&place::made(octets));
     place::parse(octets)
-        .is_some_and(|places| place::parse(place::print(&places).as_bytes()) == Some(places))
+        .is_ok_and(|places| place::parse(place::print(&places).as_bytes()) == Ok(places))
 }
 
 /// Takes `octets` for the file of the pulls' marks; says whether they are one, the same when written again.

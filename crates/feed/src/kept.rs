@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 
+use crate::backlog::Standing;
 use crate::config::FeedsConfig;
 use crate::feed::{Feed, FeedReport, LinkState};
-use crate::gaps::Gaps;
 use crate::place::Place;
 use crate::queue::Tally;
 
@@ -27,11 +27,20 @@ pub(crate) struct Left {
     feed: Option<Arc<Feed>>,
 }
 
+/// What is given up with a place.
+#[derive(Debug)]
+pub(crate) struct Forgotten {
+    pub(crate) feed: String,
+    /// Articles that were in memory.
+    pub(crate) in_memory: usize,
+    /// Where it stood.
+    pub(crate) standing: Standing,
+}
+
 /// Such places, by `peer/feed`.
 #[derive(Debug)]
 pub(crate) struct Kept {
     places: Mutex<BTreeMap<String, Left>>,
-    gaps: Arc<Gaps>,
     /// How long they are kept.
     seconds: AtomicU64,
 }
@@ -44,7 +53,7 @@ const SINCE: char = '!';
 
 impl Kept {
     /// All places of a file; those whose feeds are in the configuration are taken out again.
-    pub(crate) fn new(file: BTreeMap<String, Place>, gaps: Arc<Gaps>, now: UnixTime) -> Self {
+    pub(crate) fn new(file: BTreeMap<String, Place>, now: UnixTime) -> Self {
         let left = |(name, place): (String, Place)| {
             let (key, since) = match name.split_once(SINCE) {
                 Some((key, since)) => (key.to_owned(), since.parse().ok().map(UnixTime)),
@@ -60,7 +69,6 @@ impl Kept {
         };
         Self {
             places: Mutex::new(file.into_iter().map(left).collect()),
-            gaps,
             seconds: AtomicU64::new(FeedsConfig::default().removed_s),
         }
     }
@@ -100,56 +108,52 @@ impl Kept {
         Some((left.place, left.feed))
     }
 
-    /// Says which feeds are not in the configuration any more, and what waits for them, once.
-    pub(crate) fn tell(&self, end: Sequence) {
+    /// Says which feeds are not in the configuration any more, once.
+    pub(crate) fn tell(&self) {
         let seconds = self.seconds();
         let mut places = self.places.lock();
         for (feed, left) in places.iter_mut().filter(|(_, left)| !left.is_told) {
             left.is_told = true;
-            let (articles, sequences) = (left.place.open.len(), left.place.unseen(end, &self.gaps));
             tracing::info!(
                 feed,
-                "the feed was taken out of the configuration; {articles} articles in memory and {sequences} sequences of the log \
-                 wait for it, and its place is kept for {seconds} s (`feeds.removed_s`)"
+                "the feed was taken out of the configuration; what waits for it (`newsreel peer list` says how much), and its place, are \
+                 kept for {seconds} s (`feeds.removed_s`)"
             );
         }
     }
 
-    /// Forgets those that were kept long enough, and the oldest where there are too many; what is given up is told.
-    pub(crate) fn forget_old(&self, now: UnixTime, end: Sequence) {
+    /// Forgets those that were kept long enough, and the oldest where there are too many; what is given up is to be told.
+    pub(crate) fn forget_old(&self, now: UnixTime, end: Sequence) -> Vec<Forgotten> {
         let seconds = self.seconds();
         let mut places = self.places.lock();
-        places.retain(|feed, left| {
-            let is_old = now.0.saturating_sub(left.since.0) >= seconds;
-            if is_old {
-                left.tell_forgotten(feed, end, &self.gaps);
-            }
-            !is_old
+        let is_old = |left: &Left| now.0.saturating_sub(left.since.0) >= seconds;
+        let old = places.iter().filter(|(_, left)| is_old(left));
+        let mut names: Vec<String> = old.map(|(feed, _)| feed.clone()).collect();
+        let mut by_age: Vec<_> = places.iter().map(|(feed, it)| (it.since, feed)).collect();
+        by_age.sort_unstable();
+        let too_many = by_age.len().saturating_sub(KEPT_MAX);
+        names.extend(
+            by_age
+                .iter()
+                .take(too_many)
+                .map(|(_, feed)| (*feed).clone()),
+        );
+        let forgotten = names.into_iter().filter_map(|feed| {
+            let left = places.remove(&feed)?;
+            Some(left.forgotten(feed, end))
         });
-        while places.len() > KEPT_MAX {
-            let oldest = places.iter().min_by_key(|(_, left)| left.since);
-            let Some(feed) = oldest.map(|(feed, _)| feed.clone()) else {
-                return;
-            };
-            if let Some(left) = places.remove(&feed) {
-                left.tell_forgotten(&feed, end, &self.gaps);
-            }
-        }
+        forgotten.collect()
     }
 
-    /// Gives up what waits for a feed or for all of a peer, or only says what it would be: feeds, sequences of the log, articles.
-    pub(crate) fn drop_all(&self, name: &str, end: Sequence, dry_run: bool) -> (usize, u64, usize) {
-        let (mut feeds, mut sequences, mut articles) = (0, 0, 0);
-        self.places.lock().retain(|key, left| {
-            let is_it = key == name || key.split('/').next() == Some(name);
-            if is_it {
-                feeds += 1;
-                sequences += left.place.unseen(end, &self.gaps);
-                articles += left.place.open.len();
-            }
-            dry_run || !is_it
-        });
-        (feeds, sequences, articles)
+    /// Gives up what waits for a feed or for all of a peer, or only says what it would be.
+    pub(crate) fn drop_all(&self, name: &str, end: Sequence, dry_run: bool) -> Vec<Forgotten> {
+        let is_it = |key: &str| key == name || key.split('/').next() == Some(name);
+        let mut places = self.places.lock();
+        let those = places.iter().filter(|(key, _)| is_it(key));
+        let dropped = those.map(|(key, left)| left.forgotten(key.clone(), end));
+        let dropped = dropped.collect();
+        places.retain(|key, _| dry_run || !is_it(key));
+        dropped
     }
 
     /// From where on they need the log.
@@ -167,14 +171,14 @@ impl Kept {
         self.places.lock().iter().map(line).collect()
     }
 
-    /// How they stand.
-    pub(crate) fn reports(&self, now: UnixTime, end: Sequence) -> Vec<FeedReport> {
+    /// How they stand, and where.
+    pub(crate) fn reports(&self, now: UnixTime, end: Sequence) -> Vec<(FeedReport, Standing)> {
         let seconds = self.seconds();
         let report = |(key, left): (&String, &Left)| {
             let (peer, feed) = key.split_once('/').unwrap_or((key, ""));
             let kept_s = seconds.saturating_sub(now.0.saturating_sub(left.since.0));
             let queue = left.feed.as_ref().map(|feed| feed.queue.lock());
-            FeedReport {
+            let report = FeedReport {
                 peer: peer.to_owned(),
                 feed: feed.to_owned(),
                 address: String::new(),
@@ -182,26 +186,29 @@ impl Kept {
                 next: left.place.next.0,
                 needs_from: left.place.needs_from().0,
                 passed_over: left.place.passed_over(),
-                behind: left.place.unseen(end, &self.gaps),
                 quota_s: None,
                 kept_s: Some(kept_s),
                 open: left.place.open.len(),
                 tally: queue.as_ref().map_or_else(Tally::default, |it| it.tally),
                 gone: queue.as_ref().map_or_else(Vec::new, |it| it.gone()),
                 links: vec![LinkState::Removed { kept_s }],
-            }
+            };
+            (report, left.standing(end))
         };
         self.places.lock().iter().map(report).collect()
     }
 }
 
 impl Left {
-    fn tell_forgotten(&self, feed: &str, end: Sequence, gaps: &Gaps) {
-        let (articles, sequences) = (self.place.open.len(), self.place.unseen(end, gaps));
-        tracing::warn!(
+    fn standing(&self, end: Sequence) -> Standing {
+        Standing::new(self.feed.clone(), &self.place, end)
+    }
+
+    fn forgotten(&self, feed: String, end: Sequence) -> Forgotten {
+        Forgotten {
             feed,
-            "the place of a feed that is not in the configuration is kept no longer (`feeds.removed_s`): \
-             {articles} articles in memory and {sequences} sequences of the log are never looked at for it"
-        );
+            in_memory: self.place.open.len(),
+            standing: self.standing(end),
+        }
     }
 }

@@ -5,16 +5,17 @@
 //! changes an article; how connections are secured is the matter of `net`.
 #![deny(missing_docs)]
 
+mod backlog;
 mod batching;
 mod changing;
 mod config;
 mod conversation;
 mod dial;
 mod dispatch;
+mod fate;
 mod feed;
 mod filter;
 pub mod fuzz;
-mod gaps;
 mod hashfeed;
 mod hosts;
 mod kept;
@@ -25,23 +26,27 @@ mod place;
 mod pull;
 mod queue;
 mod quota;
+mod remembered;
 mod sink;
 mod text;
 
+pub use backlog::{Backlog, LOOKS_MAX};
 pub use batching::{Batch, Batched, Batching, Told};
 pub use config::{
     FeedConfig, FeedContent, FeedKind, FeedsConfig, FileForm, Packing, PeerConfig, PeerTls,
     PeersConfig, problems,
 };
 pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
+pub use fate::{Fate, SEARCHED_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
 pub use hosts::Hosts;
 pub use kept::KEPT_MAX;
-pub use peers::{Backlog, Explained, Peers};
+pub use peers::{Explained, Peers};
 pub use pull::{
     GROUPS_MAX, NEWNEWS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls,
     PullsConfig, pull_problems,
 };
 pub use queue::{BLAMED_MAX, GONE_NAMED_MAX, Tally};
+pub use remembered::REMEMBERED_MAX;
 pub use text::KEPT_OCTETS_MAX;

@@ -3,6 +3,7 @@
 //! Articles are taken from the feed's queue as the window has room, and whatever ends the connection, those that are not settled
 //! go back there.  Reading and writing never wait for each other, so that a peer that answers late cannot block itself.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -236,7 +237,8 @@ impl Link {
                     out.truncate(before);
                     let is_gone = gone_or_not.is_ok();
                     if is_gone {
-                        self.worker.feed.queue.lock().is_gone(&item.offered);
+                        let now = self.worker.now();
+                        self.worker.feed.queue.lock().is_gone(&item.offered, now);
                     } else {
                         self.worker
                             .feed
@@ -257,16 +259,17 @@ impl Link {
     /// Takes in all answers that have come.
     fn heed<R>(&self, talk: &mut Conversation, lines: &mut Lines<R>) -> Option<End> {
         let (mut queue, mut end, mut any) = (self.worker.feed.queue.lock(), None, false);
+        let now = self.worker.now();
         while let Some(line) = lines.next() {
             match talk.answer(line) {
                 Word::Wanted => {}
                 Word::Settled(item, how) => {
                     any = true;
-                    queue.settle(item.offered.sequence, how);
+                    queue.last_word(&item.offered, how, &said(how, line), now);
                 }
                 Word::Unanswerable(item, why) => {
                     any = true;
-                    queue.settle(item.offered.sequence, Settled::Rejected);
+                    queue.last_word(&item.offered, Settled::Rejected, &why, now);
                     self.worker.feed.tell_rejected(&item, &why);
                 }
                 Word::Deferred(item) => queue.defer(item, self.worker.now_ms()),
@@ -290,6 +293,14 @@ impl Link {
             self.worker.settled.notify_one();
         }
         end
+    }
+}
+
+/// The words of a peer that rejects an article; of others nobody needs more than which it was.
+fn said(how: Settled, line: &[u8]) -> Cow<'_, str> {
+    match how {
+        Settled::Rejected => String::from_utf8_lossy(line),
+        _ => Cow::Borrowed(""),
     }
 }
 
@@ -328,14 +339,13 @@ impl Drop for Guard<'_> {
         let mut queue = feed.queue.lock();
         queue.give_back(items);
         let given_up = blamed.and_then(|item| queue.blame(item, self.worker.now_ms()));
-        drop(queue);
         if let Some(item) = given_up {
             let times = item.blamed;
-            feed.tell_rejected(
-                &item,
-                &format!("{times} connections ended at it, while others went through"),
-            );
+            let why = format!("{times} connections ended at it, while others went through");
+            queue.last_word(&item.offered, Settled::Rejected, &why, self.worker.now());
+            feed.tell_rejected(&item, &why);
         }
+        drop(queue);
         feed.more.notify_waiters();
     }
 }

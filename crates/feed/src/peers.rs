@@ -4,12 +4,11 @@
 //! are offered again, by CHECK first, and nothing is left out.  A change of the configuration touches the feeds it changes and no other.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{Engine, FedArticle, FeedRead};
+use newsreel_engine::{Engine, FedArticle};
 use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file};
 use newsreel_net::DrainWatch;
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
@@ -21,14 +20,15 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::backlog::{self, Backlog, LOOKS_MAX, Standing};
 use crate::changing::{Changed, Work};
 use crate::config::{FeedContent, FeedKind, PeerConfig};
 use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
+use crate::fate::{self, Fate};
 use crate::feed::{Feed, FeedReport, Worker};
 use crate::filter::Refusal;
-use crate::gaps::{self, Gaps};
-use crate::kept::Kept;
+use crate::kept::{Forgotten, Kept};
 use crate::link::Link;
 use crate::place::{self, Place};
 use crate::sink::Sink;
@@ -36,6 +36,8 @@ use crate::text::Texts;
 
 /// The file of the places in the spool.
 const FILE: &str = "feeds";
+/// A line of it that says nothing of a feed, and that is written no more.
+const GAPS: &str = "!gaps";
 /// It has a line for each feed, with a number for each article in memory.
 const FILE_OCTETS_MAX: usize = 256 << 20;
 /// How often the places are written.
@@ -52,15 +54,8 @@ pub struct Explained {
     pub refusals: Vec<Refusal>,
     /// What holds the feed at present, in words.
     pub held: Vec<String>,
-}
-
-/// What waits for a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backlog {
-    /// Sequences of the log that were not looked at; an article has two or three.
-    pub behind: u64,
-    /// When the oldest article came that is not settled, or not looked at.
-    pub oldest: Option<UnixTime>,
+    /// What became of it; none: it does not go out by it, and has not.
+    pub fate: Option<Fate>,
 }
 
 /// The file of the places.
@@ -70,7 +65,6 @@ pub(crate) struct Places {
     file: PathBuf,
     feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
     kept: Arc<Kept>,
-    gaps: Arc<Gaps>,
     /// What it says.
     written: Mutex<String>,
 }
@@ -81,8 +75,7 @@ impl Places {
         let places = feeds
             .iter()
             .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
-        let beside = self.kept.lines().into_iter().chain(self.gaps.line());
-        places.chain(beside).collect()
+        places.chain(self.kept.lines()).collect()
     }
 
     /// Writes how far the feeds are now, if it says something else.  Who comes later writes what is newer.
@@ -109,7 +102,6 @@ pub struct Peers {
     texts: Arc<Texts>,
     pub(crate) feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
     pub(crate) kept: Arc<Kept>,
-    gaps: Arc<Gaps>,
     pub(crate) places: Arc<Places>,
     /// The configuration that is to be in force.
     wanted: Mutex<Option<Vec<PeerConfig>>>,
@@ -155,10 +147,8 @@ impl Peers {
         };
         let now = UnixTime(clock.now().secs);
         let mut all = loaded.unwrap_or_default();
-        let known = all.remove(gaps::NAME);
-        let first = all.values().map(Place::needs_from).min();
-        let gaps = Arc::new(Gaps::new(known, engine.feed_gap(), first));
-        let kept = Arc::new(Kept::new(all, Arc::clone(&gaps), now));
+        all.remove(GAPS);
+        let kept = Arc::new(Kept::new(all, now));
         let feeds: Arc<Mutex<Vec<Arc<Feed>>>> = Arc::default();
         let this = Self {
             texts: Arc::new(Texts::new(engine.service())),
@@ -171,13 +161,11 @@ impl Peers {
                 file,
                 feeds: Arc::clone(&feeds),
                 kept: Arc::clone(&kept),
-                gaps: Arc::clone(&gaps),
                 written: Mutex::new(place::print(&BTreeMap::new())),
             }),
             disk,
             feeds,
             kept,
-            gaps,
             wanted: Mutex::new(None),
             changed: Arc::default(),
             settled: Arc::default(),
@@ -185,7 +173,7 @@ impl Peers {
         this.tell_content(peers);
         let feeds = this.made(peers, &[], begin);
         *this.feeds.lock() = feeds;
-        this.kept.tell(end);
+        this.kept.tell();
         this
     }
 
@@ -355,9 +343,13 @@ impl Peers {
     /// Writes the places, if one is another than before.
     async fn save(&self) {
         let end = self.engine.watch_commits().borrow().next();
-        self.kept.forget_old(UnixTime(self.clock.now().secs), end);
-        let places = Arc::clone(&self.places);
-        match tokio::task::spawn_blocking(move || places.write()).await {
+        let old = self.kept.forget_old(UnixTime(self.clock.now().secs), end);
+        let (places, engine) = (Arc::clone(&self.places), Arc::clone(&self.engine));
+        let writing = move || {
+            tell_forgotten(&engine, old);
+            places.write()
+        };
+        match tokio::task::spawn_blocking(writing).await {
             Ok(Ok(true)) => self.hold_log(),
             Ok(Err(error)) => {
                 tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
@@ -373,44 +365,39 @@ impl Peers {
     /// How every feed stands.
     #[must_use]
     pub fn reports(&self) -> Vec<FeedReport> {
-        let now_ms = self.now_ms();
+        self.standings().into_iter().map(|(it, _)| it).collect()
+    }
+
+    /// The same, with where it stands.
+    fn standings(&self) -> Vec<(FeedReport, Standing)> {
+        let (now_ms, end) = (self.now_ms(), self.engine.watch_commits().borrow().next());
         let feeds = self.feeds.lock();
-        let end = self.engine.watch_commits().borrow().next();
-        let here = feeds
-            .iter()
-            .map(|feed| feed.report(now_ms, end, &self.gaps));
+        let here = feeds.iter().map(|feed| {
+            let standing = Standing::new(Some(Arc::clone(feed)), feed.queue.lock().place(), end);
+            (feed.report(now_ms), standing)
+        });
         let now = UnixTime(self.clock.now().secs);
         here.chain(self.kept.reports(now, end)).collect()
+    }
+
+    /// How those feeds stand that are asked for, and what waits for them, counted as far as `looks_max` articles go.  Waits for the disk
+    /// where the log is not in memory.
+    #[must_use]
+    pub fn with_backlogs(
+        &self,
+        is_it: impl Fn(&FeedReport) -> bool,
+        looks_max: u64,
+    ) -> Vec<(FeedReport, Backlog)> {
+        let those = self.standings().into_iter().filter(|(it, _)| is_it(it));
+        let (reports, standings): (Vec<_>, Vec<_>) = those.unzip();
+        let counted = backlog::count(&self.engine, standings, looks_max);
+        reports.into_iter().zip(counted).collect()
     }
 
     /// Articles read from the store for feeds, and articles sent.
     #[must_use]
     pub fn reads_and_sent(&self) -> (u64, u64) {
         self.texts.counts()
-    }
-
-    /// What waits for a feed.  Waits for the disk where the log is not in memory.
-    #[must_use]
-    pub fn backlog(&self, of: &FeedReport) -> Backlog {
-        let end = self.engine.watch_commits().borrow().next();
-        let mut oldest = None;
-        if of.needs_from < end.0 {
-            let mut cursor = self.engine.feed_from(Sequence(of.needs_from));
-            // Where the log cannot be read, its reader says so.
-            while oldest.is_none()
-                && matches!(
-                    cursor.read(|article| {
-                        oldest.get_or_insert(article.arrival);
-                        ControlFlow::Break(())
-                    }),
-                    Ok(FeedRead::More)
-                )
-            {}
-        }
-        Backlog {
-            behind: of.behind,
-            oldest,
-        }
     }
 
     /// The feeds of a peer, or one of them, as `peer/feed`.
@@ -438,15 +425,18 @@ impl Peers {
         feeds.len()
     }
 
-    /// Gives up what waits for a peer, or only says what it would be; how many feeds that are, and how many sequences of the log and articles
-    /// in memory it was.
-    pub fn drop_backlog(&self, name: &str, dry_run: bool) -> (usize, u64, usize) {
+    /// Gives up what waits for a peer, or only says what it would be: how many feeds that are, what the log has for them, and how many articles
+    /// are in memory.  Waits for the disk where the log is not in memory.
+    pub fn drop_backlog(&self, name: &str, dry_run: bool) -> (usize, Backlog, usize) {
         let feeds = self.named(name);
         let end = self.engine.watch_commits().borrow().next();
-        let (removed, mut sequences, mut articles) = self.kept.drop_all(name, end, dry_run);
+        let removed = self.kept.drop_all(name, end, dry_run);
+        let many = feeds.len() + removed.len();
+        let mut articles: usize = removed.iter().map(|it| it.in_memory).sum();
+        let mut standings: Vec<_> = removed.into_iter().map(|it| it.standing).collect();
         for feed in &feeds {
             let mut queue = feed.queue.lock();
-            sequences += queue.place().unseen(end, &self.gaps);
+            standings.push(Standing::new(Some(Arc::clone(feed)), queue.place(), end));
             articles += match dry_run {
                 true => queue.open(),
                 false => queue.drop_all(end),
@@ -455,15 +445,18 @@ impl Peers {
         if !dry_run {
             self.settled.notify_one();
         }
-        (feeds.len() + removed, sequences, articles)
+        let counted = backlog::count(&self.engine, standings, LOOKS_MAX);
+        let all = counted.into_iter().fold(Backlog::default(), Backlog::with);
+        (many, all, articles)
     }
 
-    /// What each feed says of an article; `None`: it is not here.
+    /// What each feed says of an article, or, where it is not here any more, those that know what became of it; `None`: nobody knows it.
     ///
     /// # Errors
     /// When it cannot be read.
     pub async fn explain(&self, id: MessageId<'_>) -> Result<Option<Vec<Explained>>, ServiceError> {
         let mut memory = ArticleBuf::new();
+        let named = String::from_utf8_lossy(id.as_bytes());
         let service = self.engine.service();
         let query = ArticleQuery::ById(id);
         if service
@@ -471,7 +464,7 @@ impl Peers {
             .await?
             .is_none()
         {
-            return Ok(None);
+            return Ok(self.explain_gone(&named));
         }
         let Ok(headers) = Headers::scan_stored(memory.content()) else {
             return Ok(None);
@@ -494,13 +487,63 @@ impl Peers {
             content: Some(Content::of(&headers)),
         };
         let (feeds, now_ms) = (self.feeds.lock().clone(), self.now_ms());
-        let say = |feed: &Arc<Feed>| Explained {
-            peer: feed.peer.name.clone(),
-            feed: feed.config.name.clone(),
-            refusals: feed.filter.refusals(&article),
-            held: feed.held(now_ms),
-        };
-        Ok(Some(feeds.iter().map(say).collect()))
+        let mut said: Vec<Explained> = feeds
+            .iter()
+            .map(|feed| Explained {
+                peer: feed.peer.name.clone(),
+                feed: feed.config.name.clone(),
+                refusals: feed.filter.refusals(&article),
+                held: feed.held(now_ms),
+                fate: fate::remembered(feed, &named),
+            })
+            .collect();
+        let is_open = |it: &Explained| it.fate.is_none() && it.refusals.is_empty();
+        if said.iter().any(is_open) {
+            let at = self.place_of(&named).await;
+            for (feed, it) in feeds.iter().zip(&mut said).filter(|(_, it)| is_open(it)) {
+                it.fate = Some(fate::by_place(feed, at, now_ms));
+            }
+        }
+        Ok(Some(said))
+    }
+
+    /// What the feeds say of an article that is not here, if one of them remembers it.
+    fn explain_gone(&self, id: &str) -> Option<Vec<Explained>> {
+        let feeds = self.feeds.lock().clone();
+        let known = feeds.iter().filter_map(|feed| {
+            let fate = fate::remembered(feed, id)?;
+            Some(Explained {
+                peer: feed.peer.name.clone(),
+                feed: feed.config.name.clone(),
+                refusals: Vec::new(),
+                held: Vec::new(),
+                fate: Some(fate),
+            })
+        });
+        let known: Vec<_> = known.collect();
+        (!known.is_empty()).then_some(known)
+    }
+
+    /// Where an article is in the log.
+    async fn place_of(&self, id: &str) -> Option<Sequence> {
+        let (engine, id) = (Arc::clone(&self.engine), id.to_owned());
+        let finding = tokio::task::spawn_blocking(move || fate::find(&engine, id.as_bytes()));
+        finding.await.ok().flatten()
+    }
+}
+
+/// Says what is given up with places that were kept for long enough.
+fn tell_forgotten(engine: &Engine, forgotten: Vec<Forgotten>) {
+    for it in forgotten {
+        let (feed, in_memory) = (it.feed, it.in_memory);
+        let counted = backlog::count(engine, vec![it.standing], LOOKS_MAX);
+        let all = counted.into_iter().fold(Backlog::default(), Backlog::with);
+        let (least, behind) = (if all.is_more { "at least " } else { "" }, all.behind);
+        tracing::warn!(
+            feed,
+            "the place of a feed that is not in the configuration is kept no longer (`feeds.removed_s`): {in_memory} articles that were in \
+             memory and {least}{behind} of the log are never sent by it"
+        );
     }
 }
 
@@ -508,8 +551,8 @@ impl Peers {
 fn load(disk: &dyn Disk, file: &Path) -> Option<BTreeMap<String, Place>> {
     let why = match read_whole(disk, file, FILE_OCTETS_MAX) {
         Ok(octets) => match place::parse(&octets) {
-            Some(places) => return Some(places),
-            None => "it is damaged".to_owned(),
+            Ok(places) => return Some(places),
+            Err(why) => why,
         },
         Err(error) if error.kind() == ErrorKind::NotFound => return Some(BTreeMap::new()),
         Err(error) => error.to_string(),

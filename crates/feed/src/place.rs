@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use newsreel_host::sealed;
 use newsreel_wire::Sequence;
-
-use crate::gaps::Gaps;
 
 /// A feed's place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,15 +45,9 @@ impl Place {
             .map(|(from, to)| to.0.saturating_sub(from.0))
             .sum()
     }
-
-    /// Sequences before `end` that are still to be looked at, without those that were never given.
-    pub(crate) fn unseen(&self, end: Sequence, gaps: &Gaps) -> u64 {
-        let stretches = self.behind.iter().copied().chain([(self.next, end)]);
-        stretches.map(|(from, to)| gaps.given(from, to)).sum()
-    }
 }
 
-/// The first line: these words, and the crc32c of all lines behind it, hexadecimal.
+/// How the file begins.
 const WORDS: &str = "newsreel feeds 1 ";
 
 /// The places as the file has them.
@@ -70,25 +63,24 @@ pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
         }
         lines.push('\n');
     }
-    let crc = crc32c::crc32c(lines.as_bytes());
-    format!("{WORDS}{crc:08x}\n{lines}")
+    sealed::first_line(WORDS, lines.as_bytes()) + &lines
 }
 
 /// These lines behind a right checksum.
 pub(crate) fn made(lines: &[u8]) -> Vec<u8> {
-    let crc = crc32c::crc32c(lines);
-    [format!("{WORDS}{crc:08x}\n").as_bytes(), lines].concat()
+    sealed::seal(WORDS, lines)
 }
 
-/// Reads what [`print()`] made; `None` when it is anything else.
-pub(crate) fn parse(octets: &[u8]) -> Option<BTreeMap<String, Place>> {
-    let text = std::str::from_utf8(octets).ok()?;
-    let (first, lines) = text.split_once('\n')?;
-    let crc = u32::from_str_radix(first.strip_prefix(WORDS)?, 16).ok()?;
-    if crc != crc32c::crc32c(lines.as_bytes()) {
-        return None;
-    }
-    lines.lines().map(parse_line).collect()
+/// Reads what [`print()`] made.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn parse(octets: &[u8]) -> Result<BTreeMap<String, Place>, String> {
+    let (_, lines) = sealed::unseal(octets, &[WORDS], "it is no file of feeds' places")?;
+    let places = lines
+        .lines()
+        .map(|line| parse_line(line).ok_or_else(|| format!("{line:?} is no place of a feed")));
+    places.collect()
 }
 
 fn parse_line(line: &str) -> Option<(String, Place)> {
@@ -114,13 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_file_is_none() {
+    fn a_damaged_file_is_told() {
         let places = BTreeMap::from([("b.example/all".to_owned(), Place::at(Sequence(7)))]);
         let text = print(&places);
         assert_eq!(text, "newsreel feeds 1 16e33b01\nb.example/all 7\n");
-        assert_eq!(parse(text.as_bytes()), Some(places));
+        assert_eq!(parse(text.as_bytes()), Ok(places));
         for (from, to) in [("7\n", "8\n"), ("feeds 1", "feeds 2"), ("all 7\n", "all")] {
-            assert_eq!(parse(text.replace(from, to).as_bytes()), None, "{to:?}");
+            assert!(parse(text.replace(from, to).as_bytes()).is_err(), "{to:?}");
         }
     }
 
@@ -133,7 +125,7 @@ mod tests {
                 behind: behind.into_iter().map(|(from, to)| (Sequence(from), Sequence(to))).collect(),
             };
             let places: BTreeMap<_, _> = all.into_iter().map(|(n, it)| (format!("p/{n}"), place(it))).collect();
-            prop_assert_eq!(parse(print(&places).as_bytes()), Some(places));
+            prop_assert_eq!(parse(print(&places).as_bytes()), Ok(places));
         }
 
         #[test]

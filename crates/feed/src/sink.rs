@@ -140,7 +140,8 @@ impl Sink {
             .append(&item.offered, memory, &mut wire)
             .await;
         if !found.map_err(|error| error.to_string())? {
-            self.worker.feed.queue.lock().is_gone(&item.offered);
+            let now = self.worker.now();
+            self.worker.feed.queue.lock().is_gone(&item.offered, now);
             return Ok(None);
         }
         let mut text = Vec::new();
@@ -149,11 +150,9 @@ impl Sink {
     }
 
     fn settle(&self, item: &Item, how: Settled) {
-        self.worker
-            .feed
-            .queue
-            .lock()
-            .settle(item.offered.sequence, how);
+        let (mut queue, now) = (self.worker.feed.queue.lock(), self.worker.now());
+        let said = format!("the program ended with {UNWANTED}");
+        queue.last_word(&item.offered, how, &said, now);
     }
 
     /// Gives one article to the program.
@@ -268,7 +267,7 @@ impl Sink {
         queue.spend(octets, self.worker.now_ms());
         for item in taken.items.drain(..done) {
             if !gone.contains(&item.offered.sequence) {
-                queue.settle(item.offered.sequence, Settled::Accepted);
+                queue.last_word(&item.offered, Settled::Accepted, "", self.worker.now());
             }
         }
         Ok(())

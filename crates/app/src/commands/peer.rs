@@ -49,9 +49,9 @@ const EXPLAINED: &[(&str, &str)] = &[("PEER", "peer"), ("FEED", "feed"), ("", "s
 pub(crate) enum Verb {
     /// List the feeds and how they stand
     #[command(
-        after_help = "WAITING are articles in memory that wait to be sent, for their answer, or to be tried again; BEHIND are sequences of \
-                      the log that were not looked at (an article has two or three), OLDEST is when the oldest article came that is not \
-                      settled. The second table is what came from peers that are known (`from_addresses` and its like): REFUSED are offers of what is \
+        after_help = "WAITING are articles in memory that wait to be sent, for their answer, or to be tried again; BEHIND are articles of \
+                      the log that go out by the feed and were not looked at (a + behind the number: or more, not all were counted); OLDEST is \
+                      when the oldest of both came. STATE is `paused` after `newsreel peer pause`. The second table is what came from peers that are known (`from_addresses` and its like): REFUSED are offers of what is \
                       here, DUPLICATE articles that came all the same. The counts are since the server started. A feed that was taken out of the \
                       configuration is listed while its place is kept (`feeds.removed_s`).\n\nExample:\n  newsreel peer list"
     )]
@@ -67,8 +67,12 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: SpoolArgs,
     },
-    /// Say which feeds an article goes out by, and why not by the others
-    #[command(after_help = "Example:\n  newsreel peer explain '<1@example.org>'")]
+    /// Say which feeds an article goes out by, what became of it, and why it does not go out by the others
+    #[command(
+        after_help = "What became of it is told, too: when the peer took, refused or rejected it, and why, of the articles that each feed \
+                      settled last since the server started; of others whether it waits, or that the feed is behind it.\n\n\
+                      Example:\n  newsreel peer explain '<1@example.org>'"
+    )]
     Explain {
         /// The message-id of an article that is here
         #[arg(value_name = "MESSAGE-ID")]
@@ -153,7 +157,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     if spool.json {
         return output::json(&report);
     }
-    output::text(&match verb {
+    output::said(&match verb {
         Verb::List { .. } => listed(&report),
         Verb::Show { .. } => {
             let sent = feeds(&report).iter().map(shown).collect::<String>();
@@ -168,16 +172,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Flush { .. } => "what waits is tried now\n".to_owned(),
         Verb::DropBacklog { .. } => {
             let number = |key: &str| report[key].as_u64().unwrap_or(0);
-            let (behind, articles) = (
-                number("behind"),
-                output::count(number("in_memory"), "article"),
-            );
+            let articles = output::count(number("in_memory"), "article");
+            let behind = behind(&report);
             let said = match report["dry_run"] == true {
                 true => "would be given up",
                 false => "given up",
             };
             format!(
-                "{said}: {articles} in memory, and {behind} sequences of the log that were not looked at\n"
+                "{said}: {articles} in memory, and {behind} of the log that were not looked at\n"
             )
         }
     })
@@ -223,6 +225,9 @@ fn listed(report: &Value) -> String {
         return "there is no [[peer]] in the configuration\n".to_owned();
     }
     for feed in &mut feeds {
+        if feed["behind_is_more"] == true {
+            feed["behind"] = behind(feed).into();
+        }
         feed["oldest"] = output::or_dash(output::date(&feed["oldest"])).into();
         let connections = feed["connections"].as_array().cloned().unwrap_or_default();
         let sending = connections
@@ -245,6 +250,16 @@ fn listed(report: &Value) -> String {
         .map(|(columns, rows)| output::table(columns, rows))
         .collect();
     tables.join("\n")
+}
+
+/// Articles of the log that were not looked at.
+fn behind(of: &Value) -> String {
+    let more = if of["behind_is_more"] == true {
+        "+"
+    } else {
+        ""
+    };
+    output::cell(&of["behind"]) + more
 }
 
 fn received(report: &Value) -> Vec<Value> {
@@ -295,7 +310,7 @@ fn shown(feed: &Value) -> String {
         ("missed at most", cell("missed")),
         ("sent", output::octets(&feed["octets"])),
         ("waiting", cell("waiting")),
-        ("behind in the log", cell("behind")),
+        ("behind in the log", behind(feed)),
         ("oldest", output::or_dash(output::date(&feed["oldest"]))),
     ];
     if let Some(seconds) = feed["quota_s"].as_u64() {
@@ -318,12 +333,49 @@ fn explained(report: &Value) -> String {
     for feed in &mut feeds {
         let held = feed["held"].as_array().into_iter().flatten();
         let held: Vec<&str> = held.filter_map(Value::as_str).collect();
-        let said = match feed["why"].as_str() {
-            None if held.is_empty() => "goes out".to_owned(),
-            None => format!("goes out; {}", held.join("; ")),
+        let goes = match feed["why"].as_str() {
+            None => "goes out".to_owned(),
             Some(why) => format!("does not go out: {why}"),
         };
+        let (fate, is_over) = fate(&feed["fate"]);
+        // What is over is not held by anything, and what goes out is told by what became of it.
+        let parts: Vec<String> = match (is_over, feed["why"].is_null()) {
+            (true, true) => vec![fate],
+            (true, false) => vec![fate, format!("now it {goes}")],
+            (false, _) => {
+                let all = [goes, fate].into_iter().filter(|part| !part.is_empty());
+                all.chain(held.into_iter().map(str::to_owned)).collect()
+            }
+        };
+        let said = parts.join("; ");
         feed["said"] = said.into();
     }
     output::table(EXPLAINED, &feeds)
+}
+
+/// What became of an article by a feed, and whether that is the last word.
+fn fate(of: &Value) -> (String, bool) {
+    let at = || output::date(&of["at"]);
+    let said = match of["what"].as_str().unwrap_or_default() {
+        "accepted" => format!("accepted {}", at()),
+        "refused" => format!("refused when offered {}", at()),
+        "rejected" => {
+            let why = of["said"].as_str().map(|why| format!(": {why}"));
+            format!("rejected {}{}", at(), why.unwrap_or_default())
+        }
+        "gone" => format!("was gone before it could be sent, {}", at()),
+        "waits" => "waits for a connection".to_owned(),
+        "under-way" => "is under way".to_owned(),
+        "put-off" => {
+            let times = output::count(of["times"].as_u64().unwrap_or(0), "time");
+            format!("put off {times}, tried again in {} s", of["again_s"])
+        }
+        "in-log" => "waits in the log".to_owned(),
+        "passed" => {
+            "the feed is behind it: it was settled, given up or not let out, longer ago than is remembered"
+                .to_owned()
+        }
+        _ => return (String::new(), false),
+    };
+    (said, !of["at"].is_null() || of["what"] == "passed")
 }

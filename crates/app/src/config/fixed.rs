@@ -22,6 +22,7 @@ use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
 use crate::server::logging::PATIENCE;
 use crate::server::metrics::{
     CONNECTIONS_MAX as METRICS_CONNECTIONS_MAX, EXCHANGE, HEAD_OCTETS_MAX,
+    LOOKS_MAX as FEED_LOOKS_MAX,
 };
 
 /// One limit: of what, how much, and why it is fixed.
@@ -336,6 +337,11 @@ fn of_figures() -> Vec<Fixed> {
             octets(HEAD_OCTETS_MAX),
             "what is longer is cut off",
         ),
+        row(
+            "Articles of the log that are looked at for such a page, to say since when something waits for feeds",
+            format!("{FEED_LOOKS_MAX} articles"),
+            "each once for each feed; if none of them goes out, the first of them is told",
+        ),
     ]
 }
 
@@ -648,7 +654,23 @@ fn of_feeds() -> Vec<Fixed> {
         row(
             "Connections that end at one article while others go through",
             format!("{} connections", newsreel_feed::BLAMED_MAX),
-            "it is put off longer each time; then it is counted as rejected, and the log names it",
+            "it is put off longer each time, twenty minutes in all; then it is counted as rejected, and the log names it. Fewer would \
+             lose articles to a bad line",
+        ),
+        row(
+            "Articles whose last word a feed remembers",
+            format!("{} articles", newsreel_feed::REMEMBERED_MAX),
+            "the newest, for `newsreel peer explain`: 40 octets each, and what the peer said where it rejected",
+        ),
+        row(
+            "The part of the log that is searched for an article, to say where it stands with feeds",
+            format!("{} sequences", newsreel_feed::SEARCHED_MAX),
+            "some hundred thousand of the newest articles, in a second or less",
+        ),
+        row(
+            "Articles of the log that are looked at to say how many wait for feeds",
+            format!("{} articles", newsreel_feed::LOOKS_MAX),
+            "each once for each feed, in a second or two; of more it is said that there are more",
         ),
         row(
             "Places that are kept of feeds that were taken out of the configuration",

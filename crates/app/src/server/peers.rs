@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use newsreel_engine::Engine;
-use newsreel_feed::{Batching, FeedReport, NetDial, Peers, Pulling, Pulls};
+use newsreel_feed::{
+    Backlog, Batching, Explained, Fate, FeedReport, LOOKS_MAX, NetDial, Peers, Pulling, Pulls,
+};
 use newsreel_host::{Clock, Disk, RealClock, RealDisk};
 use newsreel_service::{Neighbour, Neighbours};
-use newsreel_wire::MessageId;
+use newsreel_wire::{MessageId, UnixTime};
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -104,15 +106,11 @@ pub(crate) fn answer(
     };
     match action {
         PeerAction::List => {
-            let all = peers.reports();
-            let is_it = |it: &&FeedReport| {
+            let is_it = |it: &FeedReport| {
                 name.is_empty() || it.peer == name || format!("{}/{}", it.peer, it.feed) == name
             };
-            let those: Vec<Value> = all
-                .iter()
-                .filter(is_it)
-                .map(|it| report(peers, it))
-                .collect();
+            let those = peers.with_backlogs(is_it, LOOKS_MAX);
+            let those: Vec<Value> = those.iter().map(|(it, waits)| report(it, waits)).collect();
             let all = neighbours.all();
             let from = all.iter().filter(|it| name.is_empty() || it.name() == name);
             let received: Vec<Value> = from.map(|it| received(it)).collect();
@@ -132,20 +130,20 @@ pub(crate) fn answer(
         PeerAction::Flush => done(peers.flush(name)),
         PeerAction::DropBacklog | PeerAction::TryDropBacklog => {
             let dry_run = action == PeerAction::TryDropBacklog;
-            let (feeds, behind, articles) = peers.drop_backlog(name, dry_run);
+            let (feeds, waits, articles) = peers.drop_backlog(name, dry_run);
             let mut dropped = done(feeds)?;
             if dry_run {
                 dropped["dry_run"] = true.into();
             }
-            dropped["behind"] = behind.into();
+            dropped["behind"] = waits.behind.into();
+            dropped["behind_is_more"] = waits.is_more.into();
             dropped["in_memory"] = articles.into();
             Ok(dropped)
         }
     }
 }
 
-fn report(peers: &Peers, it: &FeedReport) -> Value {
-    let backlog = peers.backlog(it);
+fn report(it: &FeedReport, waits: &Backlog) -> Value {
     let tally = it.tally;
     json!({
         "peer": it.peer,
@@ -155,8 +153,9 @@ fn report(peers: &Peers, it: &FeedReport) -> Value {
         "waiting": it.open,
         "quota_s": it.quota_s,
         "kept_s": it.kept_s,
-        "behind": backlog.behind,
-        "oldest": backlog.oldest.map(|time| time.0),
+        "behind": waits.behind,
+        "behind_is_more": waits.is_more,
+        "oldest": waits.oldest.map(|time| time.0),
         "accepted": tally.accepted,
         "refused": tally.refused,
         "rejected": tally.rejected,
@@ -200,13 +199,33 @@ fn explain(peers: &Peers, id: &str) -> Result<Value, String> {
     let all = runtime.block_on(peers.explain(parsed));
     let all = all.map_err(|error| error.to_string())?;
     let all = all.ok_or_else(|| format!("no article {id} is here"))?;
-    let feeds: Vec<Value> = all
-        .iter()
-        .map(|it| {
-            let reasons: Vec<String> = it.refusals.iter().map(ToString::to_string).collect();
-            let why = (!reasons.is_empty()).then(|| reasons.join("; "));
-            json!({"peer": it.peer, "feed": it.feed, "goes": why.is_none(), "why": why, "reasons": reasons, "held": it.held})
-        })
-        .collect();
+    let feeds: Vec<Value> = all.iter().map(explained).collect();
     Ok(json!({"message_id": id, "feeds": feeds}))
+}
+
+fn explained(it: &Explained) -> Value {
+    let reasons: Vec<String> = it.refusals.iter().map(ToString::to_string).collect();
+    let why = (!reasons.is_empty()).then(|| reasons.join("; "));
+    json!({
+        "peer": it.peer, "feed": it.feed, "goes": why.is_none(), "why": why, "reasons": reasons, "held": it.held,
+        "fate": it.fate.as_ref().map(fate),
+    })
+}
+
+/// What became of an article: a word, when that was, and why, as far as it is known.
+fn fate(fate: &Fate) -> Value {
+    let settled = |what: &str, at: &UnixTime| json!({"what": what, "at": at.0});
+    match fate {
+        Fate::Accepted(at) => settled("accepted", at),
+        Fate::Refused(at) => settled("refused", at),
+        Fate::Rejected(at, said) => json!({"what": "rejected", "at": at.0, "said": said}),
+        Fate::Gone(at) => settled("gone", at),
+        Fate::Waits => json!({"what": "waits"}),
+        Fate::UnderWay => json!({"what": "under-way"}),
+        Fate::PutOff { times, seconds } => {
+            json!({"what": "put-off", "times": times, "again_s": seconds})
+        }
+        Fate::InLog => json!({"what": "in-log"}),
+        Fate::Passed => json!({"what": "passed"}),
+    }
 }

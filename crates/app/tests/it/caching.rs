@@ -1,5 +1,6 @@
 //! `newsreel cache` in front of a server of ours and of INN: any reader, whatever happens to either of them.
 
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -532,6 +533,43 @@ pub(crate) fn figures(address: &str) -> String {
     text
 }
 
+/// The families of such a page, as the page on monitoring has them: name with labels, and kind; and the events.
+fn families(page: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in page.lines() {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            found.insert(family.to_owned());
+        }
+        let event = line.strip_prefix("newsreel_events_total{event=\"");
+        found.extend(event.and_then(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
+    found
+}
+
+/// What the page on monitoring says there is, in the same form.
+fn families_documented() -> BTreeSet<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitoring.md");
+    let page = read_whole(&RealDisk, path.as_ref(), 1 << 20).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let mut found = BTreeSet::new();
+    for line in page.lines() {
+        let mut cells = line.split('|').skip(1).map(str::trim);
+        let (Some(name), Some(kind)) = (cells.next(), cells.next()) else {
+            continue;
+        };
+        let names = name.split('`').skip(1).step_by(2);
+        match kind {
+            "counter" | "gauge" | "histogram" => found.extend(names.map(|name| {
+                let name = name.split('{').next().unwrap_or_default();
+                format!("{name} {kind}")
+            })),
+            _ if line.starts_with("| `") => found.extend(names.map(str::to_owned)),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The same page for both kinds of server: what is counted is there for Prometheus, and nothing is served that nobody asked for.
 #[test]
 fn figures_are_served_where_the_configuration_says() {
@@ -590,6 +628,9 @@ fn figures_are_served_where_the_configuration_says() {
     ] {
         assert!(page.lines().any(|it| it == line), "{line}: {page}");
     }
+    let mut all = families(&page);
+    all.extend(families(&figures(&of_cache)));
+    assert_eq!(all, families_documented(), "docs/monitoring.md");
     // The address is taken: nothing is begun.
     let mut command = newsreel();
     command.args(["serve", "--listen", "127.0.0.1:0"]);

@@ -103,7 +103,12 @@ fn what_comes_goes_on_and_waits_for_who_is_away() {
     left.text(&["peer", "pause", "right.example"]);
     let mut feeder = NewsClient::connect(left_server.address);
     assert!(feeder.takethis(&id(21), "misc.test").starts_with("239"));
-    until("a backlog", || listed()["behind"].as_u64() > Some(0));
+    until("a backlog", || listed()["behind"] == 1);
+    let explained = |n: u32| left.text(&["peer", "explain", &id(n)]);
+    let said = explained(21);
+    let words = "goes out; waits in the log; the feed is paused";
+    assert!(said.contains(words), "{said}");
+    assert!(explained(7).contains("  accepted "), "{}", explained(7));
     let behind = listed()["behind"].clone();
     let dry = left.json(&["peer", "drop-backlog", "right.example", "--dry-run"]);
     assert_eq!((&dry["behind"], &dry["dry_run"]), (&behind, &true.into()));

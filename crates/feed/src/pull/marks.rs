@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
+use newsreel_host::{Disk, ErrorKind, read_whole, replace_file, sealed};
 use parking_lot::Mutex;
 
 /// A group's mark.
@@ -43,7 +43,7 @@ struct Noted {
 /// The file in the spool; it has a line for each group.
 const FILE: &str = "pulls";
 const FILE_OCTETS_MAX: usize = 256 << 20;
-/// The first line: these words, and the crc32c of all lines behind it, hexadecimal.
+/// How the file begins.
 const WORDS: &str = "newsreel pulls 1 ";
 
 impl Marks {
@@ -52,7 +52,7 @@ impl Marks {
         let file = spool.join(FILE);
         let read = read_whole(disk.as_ref(), &file, FILE_OCTETS_MAX);
         let all = match read {
-            Ok(octets) => parse(&octets).ok_or_else(|| "it is damaged".to_owned()),
+            Ok(octets) => parse(&octets),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
             Err(error) => Err(error.to_string()),
         };
@@ -119,18 +119,15 @@ fn print(all: &BTreeMap<Key, Mark>) -> String {
         let last = mark.last.as_deref().unwrap_or("-");
         let _ = writeln!(lines, "{server} {group} {} {last}", mark.next);
     }
-    let crc = crc32c::crc32c(lines.as_bytes());
-    format!("{WORDS}{crc:08x}\n{lines}")
+    sealed::first_line(WORDS, lines.as_bytes()) + &lines
 }
 
-fn parse(octets: &[u8]) -> Option<BTreeMap<Key, Mark>> {
-    let text = std::str::from_utf8(octets).ok()?;
-    let (first, lines) = text.split_once('\n')?;
-    let crc = u32::from_str_radix(first.strip_prefix(WORDS)?, 16).ok()?;
-    if crc != crc32c::crc32c(lines.as_bytes()) {
-        return None;
-    }
-    lines.lines().map(parse_line).collect()
+fn parse(octets: &[u8]) -> Result<BTreeMap<Key, Mark>, String> {
+    let (_, lines) = sealed::unseal(octets, &[WORDS], "it is no file of marks of pulls")?;
+    let marks = lines
+        .lines()
+        .map(|line| parse_line(line).ok_or_else(|| format!("{line:?} is no mark of a group")));
+    marks.collect()
 }
 
 fn parse_line(line: &str) -> Option<(Key, Mark)> {
@@ -145,10 +142,8 @@ fn parse_line(line: &str) -> Option<(Key, Mark)> {
 
 /// Takes any octets for the file, as they are and behind a right checksum; says whether they are one, the same when written again.
 pub(crate) fn is_file(octets: &[u8]) -> bool {
-    let crc = crc32c::crc32c(octets);
-    let made = [format!("{WORDS}{crc:08x}\n").as_bytes(), octets].concat();
-    let _ = parse(&made);
-    parse(octets).is_some_and(|all| parse(print(&all).as_bytes()) == Some(all))
+    let _ = parse(&sealed::seal(WORDS, octets));
+    parse(octets).is_ok_and(|all| parse(print(&all).as_bytes()) == Ok(all))
 }
 
 #[cfg(test)]
@@ -158,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_file_is_none() {
+    fn a_damaged_file_is_told() {
         let mark = |next, last: Option<&str>| Mark {
             next,
             last: last.map(str::to_owned),
@@ -172,9 +167,9 @@ mod tests {
         let lines = "a.example alt.test 1 -\na.example misc.test 7 <6@x>\n";
         assert!(text.ends_with(lines), "{text}");
         assert!(is_file(text.as_bytes()));
-        assert_eq!(parse(text.as_bytes()), Some(all));
+        assert_eq!(parse(text.as_bytes()), Ok(all));
         for (from, to) in [("7 <", "8 <"), ("pulls 1", "pulls 2"), (" -\n", "\n")] {
-            assert_eq!(parse(text.replace(from, to).as_bytes()), None, "{to:?}");
+            assert!(parse(text.replace(from, to).as_bytes()).is_err(), "{to:?}");
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use newsreel_feed::{FeedReport, LinkState, PeerConfig};
-use newsreel_wire::MessageId;
+use newsreel_feed::{Fate, FeedReport, LOOKS_MAX, LinkState, PeerConfig};
+use newsreel_wire::{MessageId, UnixTime};
 
 use crate::site::{Sending, Site, id, peers};
 
@@ -306,6 +306,16 @@ async fn what_is_new_goes_before_a_backlog() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(passed_over() > 300, "{}", passed_over());
+    // A sequence is no article: what waits is counted in articles.
+    let waits = |looks_max| sending.peers.with_backlogs(|_| true, looks_max)[0].1;
+    let all = waits(LOOKS_MAX);
+    assert_eq!((all.behind, all.is_more), (380, false));
+    let some = waits(100);
+    assert_eq!((some.behind, some.is_more), (100, true));
+    assert_eq!(
+        (some.oldest, all.oldest),
+        (all.oldest, Some(UnixTime(1_700_000_000)))
+    );
     sending.stop().await;
     // The place of what was passed over outlives a stop.
     let sending = site.send_to(&peers(text));
@@ -465,7 +475,7 @@ async fn a_feed_that_is_put_back_goes_on() {
     sending.peers.pause("b.example", true);
     change(&site, &sending, &[]).await;
     site.receive(30..40, "misc.test").await;
-    assert!(sending.peers.drop_backlog("b.example", true).1 >= 10);
+    assert_eq!(sending.peers.drop_backlog("b.example", true).1.behind, 10);
     change(&site, &sending, &text).await;
     let now = report(&sending, "b.example");
     assert!(now.is_paused && now.tally.accepted == 30, "{now:?}");
@@ -588,5 +598,75 @@ async fn text_and_files_go_apart() {
     let why = said[0].refusals[0].to_string();
     assert_eq!(why, "its body is a file, and `content` is text");
     assert!(said[1].refusals.is_empty());
+    sending.stop().await;
+}
+
+/// Which feeds an article goes out by was told, and not what became of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_became_of_an_article_is_told() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\ngroups = 'misc.*'\narticles_max = 4\nconnections = 1";
+    let peer = &site.world.0["b.example"];
+    {
+        let mut habits = peer.habits.lock();
+        habits.rejects.insert(id(1));
+        habits.cannot_read.insert(id(2));
+        peer.articles.lock().insert(id(3), Vec::new());
+    }
+    let sending = site.send_to(&peers(text));
+    let fate = |n: usize| {
+        let (peers, id) = (std::sync::Arc::clone(&sending.peers), id(n));
+        async move {
+            let id = MessageId::parse(id.as_bytes()).unwrap();
+            peers.explain(id).await.unwrap().unwrap()[0].fate.clone()
+        }
+    };
+    site.receive(0..4, "misc.test").await;
+    site.until(&sending, "b.example", |_| {
+        let tally = report(&sending, "b.example").tally;
+        tally.accepted + tally.refused + tally.rejected >= 4
+    })
+    .await;
+    assert!(matches!(fate(0).await, Some(Fate::Accepted(at)) if at.0 >= 1_700_000_000));
+    assert!(matches!(fate(3).await, Some(Fate::Refused(_))));
+    for (n, code) in [(1, "439 "), (2, "501 ")] {
+        let told = fate(n).await;
+        let Some(Fate::Rejected(_, Some(said))) = &told else {
+            panic!("{told:?}");
+        };
+        assert!(said.starts_with(code), "{said}");
+    }
+    // What is gone by now was sent all the same.
+    site.withdraw(0);
+    assert!(matches!(fate(0).await, Some(Fate::Accepted(_))));
+    // What is under way, and what the feed has not come to.
+    peer.habits.lock().is_mute = true;
+    sending.peers.pause("b.example", true);
+    site.receive(10..20, "misc.test").await;
+    site.receive(20..21, "alt.test").await;
+    assert_eq!(fate(15).await, Some(Fate::InLog));
+    assert_eq!(fate(20).await, None, "it does not go out");
+    sending.peers.pause("b.example", false);
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 4
+    })
+    .await;
+    for _ in 0..500 {
+        if fate(11).await == Some(Fate::UnderWay) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(fate(11).await, Some(Fate::UnderWay));
+    assert_eq!(fate(19).await, Some(Fate::InLog));
+    // A start remembers nothing, and says so.
+    sending.peers.note().unwrap();
+    sending.kill().await;
+    let sending = site.send_to(&peers(text));
+    let told = sending
+        .peers
+        .explain(MessageId::parse(id(3).as_bytes()).unwrap())
+        .await;
+    assert_eq!(told.unwrap().unwrap()[0].fate, Some(Fate::Passed));
     sending.stop().await;
 }

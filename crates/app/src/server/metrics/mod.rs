@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+pub(crate) use of_engine::LOOKS_MAX;
 pub(super) use page::Page;
 
 /// Connections at the same time; others wait.

@@ -1,7 +1,12 @@
 //! The figures of a server with a spool of its own.
 
+use newsreel_feed::{Backlog, FeedReport};
+
 use super::{Measured, Page, common};
 use crate::server::running::Server;
+
+/// Articles of the log that are looked at for a page.
+pub(crate) const LOOKS_MAX: u64 = 20_000;
 
 impl Measured for Server {
     fn measure(&self, page: &mut Page) {
@@ -44,5 +49,56 @@ impl Measured for Server {
         if let Some(caching) = &self.caching {
             caching.measure_cache(page);
         }
+        let feeds = self.beside.peers.with_backlogs(|_| true, LOOKS_MAX);
+        of_feeds(page, &feeds);
     }
+}
+
+/// What went out, and since when something waits.
+fn of_feeds(page: &mut Page, feeds: &[(FeedReport, Backlog)]) {
+    page.counter(
+        "newsreel_feed_articles_total",
+        "Articles that went out, by feed and by what became of them.",
+    );
+    for (feed, _) in feeds {
+        let tally = feed.tally;
+        for (outcome, count) in [
+            ("accepted", tally.accepted),
+            ("refused", tally.refused),
+            ("rejected", tally.rejected),
+            ("deferred", tally.deferred),
+            ("gone", tally.gone),
+            ("missed", tally.missed),
+        ] {
+            let [peer, feed] = names(feed);
+            page.value(&[peer, feed, ("outcome", outcome)], count);
+        }
+    }
+    page.counter(
+        "newsreel_feed_bytes_total",
+        "Octets of articles that were sent.",
+    );
+    for (feed, _) in feeds {
+        page.value(&names(feed), feed.tally.octets);
+    }
+    page.gauge(
+        "newsreel_feed_waiting",
+        "Articles in memory that are not settled.",
+    );
+    for (feed, _) in feeds {
+        page.value(&names(feed), feed.open as u64);
+    }
+    page.gauge(
+        "newsreel_feed_oldest_timestamp_seconds",
+        "When the oldest article came that is not settled.",
+    );
+    for (feed, waits) in feeds {
+        if let Some(oldest) = waits.oldest {
+            page.value(&names(feed), oldest.0);
+        }
+    }
+}
+
+fn names(feed: &FeedReport) -> [(&str, &str); 2] {
+    [("peer", &feed.peer), ("feed", &feed.feed)]
 }

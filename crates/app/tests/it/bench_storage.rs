@@ -258,7 +258,8 @@ fn a_small_run_says_what_was_asked_and_seen() {
             let is_known = ["--methods", "--fastrm", "strace cannot be run"];
             let is_known = is_known.iter().any(|known| why.contains(known));
             assert!(is_known, "{what}: {why}");
-        } else if let Some(bound) = line["bound"].as_object() {
+        } else if let Some(bound) = line["of-a-part"]["goal"].as_object() {
+            assert_eq!(line["of-a-part"]["part"], 500);
             let (what, asked) = (bound["what"].as_str().unwrap(), &bound["asked"]);
             bounds.push((
                 what,
@@ -292,6 +293,10 @@ fn a_small_run_says_what_was_asked_and_seen() {
     let opening = of("20 buffers");
     assert!(opening.len() == 2 && opening[1].1 > 1.0, "{opening:?}");
     let table = text(&report.join("goals.md"));
+    assert!(
+        !table.contains("| met |") && !table.contains("| missed |"),
+        "{table}"
+    );
     let lines = found["goals"].as_array().unwrap().len();
     assert_eq!(table.lines().count(), lines + 2, "{table}");
     assert!(

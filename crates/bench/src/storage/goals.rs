@@ -1,6 +1,7 @@
 //! What is asked of storage, beside what was measured: a table of one run.
 //!
-//! Invariant: every line is there in every run; what a run has not measured is said to be so, and why. Nothing is taken from another run.
+//! Invariant: every line is there in every run; what a run has not measured is said to be so, and why. Nothing is taken from another run,
+//! and a run with a part of what is asked for judges nothing.
 
 use serde::Serialize;
 
@@ -27,6 +28,13 @@ const MB: f64 = 1e6;
 pub enum Line {
     /// Something that has a bound.
     Bound(Goal),
+    /// The same of a run with one in so many of the articles that are asked for: it shows that all runs, and no more.
+    OfAPart {
+        /// The bound, and what was measured.
+        goal: Goal,
+        /// One in how many.
+        part: u64,
+    },
     /// Something that is to be told, and has none.
     Told {
         /// What.
@@ -49,6 +57,9 @@ impl Line {
     pub fn markdown(&self) -> String {
         match self {
             Self::Bound(goal) => goal.markdown(),
+            Self::OfAPart { goal, part } => {
+                goal.with_verdict(&format!("not judged: 1/{part} of the articles"))
+            }
             Self::Told { what, measured } => format!("| {what} | to be told | {measured} | |\n"),
             Self::NotMeasured { what, why } => format!("| {what} | | {why} | not measured |\n"),
         }
@@ -72,9 +83,18 @@ impl Line {
     }
 }
 
-/// All that is asked.
+/// All that is asked, as a run with one in `part` of the articles has it.
 #[must_use]
-pub fn goals(rows: &[Row], scenes: &Scenes) -> Vec<Line> {
+pub fn goals(rows: &[Row], scenes: &Scenes, part: u64) -> Vec<Line> {
+    let lines = whole(rows, scenes).into_iter();
+    let of_a_part = |line| match line {
+        Line::Bound(goal) if part > 1 => Line::OfAPart { goal, part },
+        other => other,
+    };
+    lines.map(of_a_part).collect()
+}
+
+fn whole(rows: &[Row], scenes: &Scenes) -> Vec<Line> {
     let figures = Rows(rows);
     let mut lines = figures.cyclic();
     lines.push(written(

@@ -74,8 +74,12 @@ impl Goal {
     /// As a line of a table in Markdown, below [`GOAL_TITLES`].
     #[must_use]
     pub fn markdown(&self) -> String {
+        self.with_verdict(if self.is_met() { "met" } else { "missed" })
+    }
+
+    /// The same, with another word for how it came out.
+    pub(crate) fn with_verdict(&self, verdict: &str) -> String {
         let bound = if self.is_least { "at least" } else { "at most" };
-        let verdict = if self.is_met() { "met" } else { "missed" };
         format!(
             "| {} | {bound} {}{} | {:.2}{} | {verdict} |\n",
             self.what, self.asked, self.unit, self.measured, self.unit

@@ -58,7 +58,7 @@ pub(crate) struct CompareOptions {
     /// Compare with another build of newsreel
     #[arg(long, value_name = "PROGRAM")]
     other: Option<PathBuf>,
-    /// Compare with INN, which this script starts and stops
+    /// Compare with INN, which this script starts and stops (what it must do: docs/reports/beside-inn.md)
     #[arg(long, value_name = "SCRIPT")]
     inn: Option<PathBuf>,
     /// Entries that INN's history is made for

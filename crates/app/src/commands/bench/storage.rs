@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// Storage methods, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_parser = methods())]
     methods: Vec<String>,
-    /// INN too, with each of its methods that are measured; this script starts and stops it
+    /// INN too, with each of its methods that are measured; this script starts and stops it (what it must do: docs/reports/beside-inn.md)
     #[arg(long, value_name = "SCRIPT")]
     inn: Option<PathBuf>,
     /// Articles of each of the four batches
@@ -70,7 +70,7 @@ pub(crate) struct Options {
     /// INN's fastrm, against which removal is held; Debian has it as /usr/lib/news/bin/fastrm
     #[arg(long, value_name = "PROGRAM", requires = "goals")]
     fastrm: Option<PathBuf>,
-    /// One in so many of the articles that the goals ask for: to see that all of it runs
+    /// One in so many of the articles that the goals ask for: to see that all of it runs, nothing is judged then
     #[arg(long, default_value_t = 1, value_name = "N", requires = "goals", value_parser = count(1, PART_MAX))]
     part: u64,
     /// Where servers listen, on 127.0.0.1
@@ -159,7 +159,7 @@ fn rest(options: &Options, figures: StorageArgs, rows: &[Row], machine: Machine<
         }
     });
     told?;
-    let goals = storage::goals(rows, &scenes);
+    let goals = storage::goals(rows, &scenes, options.part);
     let lines = goals.iter().map(Line::markdown);
     let table: String = [GOAL_TITLES.to_owned()].into_iter().chain(lines).collect();
     if let Some(report) = &options.report {

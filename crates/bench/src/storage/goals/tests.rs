@@ -85,7 +85,7 @@ fn said(lines: &[Line], begin: &str) -> Vec<String> {
 
 #[test]
 fn what_was_not_measured_is_said_to_be_so() {
-    let lines = goals(&[], &nothing());
+    let lines = goals(&[], &nothing(), 1);
     assert!(lines.len() >= 9, "{lines:?}");
     for line in &lines {
         assert!(line.markdown().ends_with(" | not measured |\n"), "{line:?}");
@@ -101,7 +101,7 @@ fn cyclic_buffers_are_held_against_files_on_each_file_system() {
         row("ext2", OWN, REFERENCE, 100.0, 800),
         row("ext2", OWN, CNFS, 299.0, 101),
     ];
-    let lines = goals(&rows, &nothing());
+    let lines = goals(&rows, &nothing(), 1);
     let expected = [
         "at least 3x | 3.00x | met |",
         "at least 3x | 2.99x | missed |",
@@ -118,6 +118,20 @@ fn cyclic_buffers_are_held_against_files_on_each_file_system() {
     );
 }
 
+/// A run with a part of the articles had been judged as a whole one is.
+#[test]
+fn a_part_of_what_is_asked_is_not_judged() {
+    let rows = [
+        row("ext4", OWN, REFERENCE, 100.0, 800),
+        row("ext4", OWN, CNFS, 300.0, 100),
+    ];
+    let lines = goals(&rows, &nothing(), 500);
+    let expected = ["at least 3x | 3.00x | not judged: 1/500 of the articles |"];
+    assert_eq!(said(&lines, "cnfs: rate"), expected);
+    let judged = |line: &Line| matches!(line, Line::Bound(_));
+    assert!(!lines.iter().any(judged), "{lines:?}");
+}
+
 /// Files need not be both faster than INN's and as cheap as the calls alone.
 #[test]
 fn either_of_two_bounds_will_do() {
@@ -127,7 +141,7 @@ fn either_of_two_bounds_will_do() {
             row("ext4", INN, TIMEHASH, inn, 1),
             row("ext4", BARE, TIMEHASH, bare, 1),
         ];
-        said(&goals(&rows, &nothing()), TIMEHASH).remove(0)
+        said(&goals(&rows, &nothing(), 1), TIMEHASH).remove(0)
     };
     assert_eq!(with(150.0, 100.0, 300.0), "at least 1.5x | 1.50x | met |");
     assert_eq!(with(130.0, 100.0, 169.0), "at most 1.3x | 1.30x | met |");
@@ -136,7 +150,7 @@ fn either_of_two_bounds_will_do() {
         row("ext4", OWN, TIMEHASH, 150.0, 1),
         row("ext4", INN, TIMEHASH, 140.0, 1),
     ];
-    let line = goals(&alone, &nothing());
+    let line = goals(&alone, &nothing(), 1);
     assert!(said(&line, TIMEHASH)[0].ends_with("not measured |"));
 }
 
@@ -202,7 +216,7 @@ fn scenes_are_held_against_what_is_asked() {
             memory_octets: 101_000_000,
         }),
     };
-    let lines = goals(&[], &scenes);
+    let lines = goals(&[], &scenes, 1);
     let verdict = |begin: &str| -> Vec<String> {
         let texts = said(&lines, begin).into_iter();
         texts

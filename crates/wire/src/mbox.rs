@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::date::CivilTime;
+use crate::date::{CivilTime, parse_relaxed};
 use crate::ids::UnixTime;
 
 const FROM: &[u8] = b"From ";
@@ -221,6 +221,29 @@ pub fn unquote(message: &[u8], quoting: Quoting, out: &mut Vec<u8>) {
     });
 }
 
+/// When a message came, by its `From ` line: `From ada@a.example Thu Nov 26 09:41:07 2026`, with a zone before or behind the year where one is.
+#[must_use]
+pub fn came(line: &[u8]) -> Option<UnixTime> {
+    let line = std::str::from_utf8(line).ok()?;
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let is_clock =
+        |word: &&str| word.contains(':') && word.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    let at = words.iter().rposition(is_clock)?;
+    let [month, day, clock] = words.get(at.checked_sub(2)?..=at)? else {
+        return None;
+    };
+    let rest = words.get(at + 1..)?.iter().take(2);
+    let is_year = |word: &&&str| word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
+    let is_zone =
+        |word: &&&str| word.starts_with(['+', '-']) || word.bytes().all(|b| b.is_ascii_uppercase());
+    let year = rest.clone().find(is_year)?;
+    let in_zone =
+        |zone: &str| parse_relaxed(format!("{day} {month} {year} {clock} {zone}").as_bytes());
+    let zone = rest.clone().find(is_zone);
+    zone.and_then(|zone| in_zone(zone).ok())
+        .or_else(|| in_zone("+0000").ok())
+}
+
 /// Appends a text with LF line ends as a message, quoted so that nothing is ambiguous ([`Quoting::Each`]).
 pub fn write_message(text: &[u8], came: UnixTime, out: &mut Vec<u8>) {
     out.extend_from_slice(b"From news ");
@@ -309,6 +332,33 @@ mod tests {
                 expected,
                 "{file:?} by {step}"
             );
+        }
+    }
+
+    #[test]
+    fn the_line_says_when_a_message_came() {
+        for (line, expected) in [
+            (
+                "From ada@a.example Thu Nov 26 09:41:07 2026",
+                Some(1_795_686_067),
+            ),
+            ("From a b Thu Nov  6 09:41:07 2026\r\n", Some(1_793_958_067)),
+            ("From x Thu Nov 26 09:41:07 +0100 2026", Some(1_795_682_467)),
+            (
+                "From x Thu Nov 26 09:41:07 2026 +0100\n",
+                Some(1_795_682_467),
+            ),
+            ("From x Thu Nov 26 09:41 EST 2026", Some(1_795_704_060)),
+            (
+                "From x Thu Nov 26 09:41:07 2026 remote from far",
+                Some(1_795_686_067),
+            ),
+            ("From -123456789", None),
+            ("From x 12:00", None),
+            ("From x Thu Xxx 99 09:41:07 2026", None),
+            ("From", None),
+        ] {
+            assert_eq!(came(line.as_bytes()), expected.map(UnixTime), "{line}");
         }
     }
 

@@ -15,7 +15,7 @@ const READ_OCTETS: usize = 64 << 10;
 /// zstd: the largest window that is unpacked, its own default; as much memory may be needed.
 const WINDOW_LOG_MAX: u32 = 27;
 /// A line as `#! cunbatch` and the beginning of what is packed behind it.
-const HINT_OCTETS_MAX: usize = 36;
+pub(crate) const HINT_OCTETS_MAX: usize = 36;
 /// So much is searched at once for such a line.
 const SEARCHED_OCTETS: usize = 4096;
 
@@ -64,6 +64,11 @@ impl<'r> Raw<'r> {
     /// Goes back to the mark, or as far as can be: a decoder of something damaged reads beyond its end.
     pub(crate) const fn go_back(&mut self) {
         self.start = self.mark;
+    }
+
+    /// The last of what was read is read once more; no more than is kept.
+    pub(crate) const fn unread(&mut self, octets: usize) {
+        self.start = self.start.saturating_sub(octets);
     }
 
     /// What kept more from being looked at.
@@ -152,18 +157,20 @@ impl Read for Raw<'_> {
 
 /// Where a line stands that says that something packed follows, and something packed follows.
 fn find_hint(octets: &[u8]) -> Option<usize> {
-    let is_hint = |at: &usize| {
-        let line = octets.get(*at..).unwrap_or_default();
-        let line = line.get(..HINT_OCTETS_MAX).unwrap_or(line);
-        let Kind::Hint(len) = Kind::of(line) else {
-            return false;
-        };
-        matches!(
-            Kind::of(line.get(len..).unwrap_or_default()),
-            Kind::Packed(_)
-        )
+    let is_at = |at: &usize| is_hint(octets.get(*at..).unwrap_or_default());
+    memmem::find_iter(octets, b"#! ").find(is_at)
+}
+
+/// Whether such a line begins here, with something packed behind it.
+pub(crate) fn is_hint(octets: &[u8]) -> bool {
+    let line = octets.get(..HINT_OCTETS_MAX).unwrap_or(octets);
+    let Kind::Hint(len) = Kind::of(line) else {
+        return false;
     };
-    memmem::find_iter(octets, b"#! ").find(is_hint)
+    matches!(
+        Kind::of(line.get(len..).unwrap_or_default()),
+        Kind::Packed(_)
+    )
 }
 
 /// Passes over blank lines and zeros, with which files are filled up.

@@ -21,6 +21,7 @@ use newsreel_wire::batch::{BatchReader, Step};
 use newsreel_wire::nntp::framing::lf_to_wire;
 
 use self::damages::Damages;
+use self::members::{HINT_OCTETS_MAX, is_hint};
 use self::sender::{Line, Sender, Window};
 use self::settled::{Settled, Tally};
 use self::unpack::{Kind, Next, Parts};
@@ -129,11 +130,12 @@ impl<'scope, 'd> Taker<'scope, 'd> {
                 Next::End => return Ok(is_all),
             };
             let was_packed = part.was_packed;
-            let ended = match part.kind {
-                Kind::Article => self.one_article(&mut *part.reader),
-                _ => self.batch(&mut *part.reader),
-            }?;
+            let (ended, unread) = match part.kind {
+                Kind::Article => (self.one_article(&mut *part.reader)?, 0),
+                _ => self.batch(&mut *part.reader, !was_packed)?,
+            };
             drop(part);
+            parts.unread(unread);
             match ended {
                 None => {}
                 Some(error) if was_packed => {
@@ -147,12 +149,34 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         }
     }
 
-    /// Takes a batch; with what error its reader ended, if with one.
-    fn batch(&mut self, reader: &mut dyn Read) -> Result<Option<io::Error>> {
+    /// Takes a batch; with what error its reader ended, if with one, and how many of the octets that were read are none of it.  Where
+    /// it `may_end_packed` something packed, with a line in front that says so, ends it, between articles: in one it is text as any other.
+    fn batch(
+        &mut self,
+        reader: &mut dyn Read,
+        may_end_packed: bool,
+    ) -> Result<(Option<io::Error>, usize)> {
         let mut batch = BatchReader::new(posting::ARTICLE_OCTETS_MAX);
-        let (mut at_end, mut error) = (false, None);
+        let (mut at_end, mut error, mut is_between) = (false, None, false);
         loop {
             let rest = self.buf.get(self.start..).unwrap_or_default();
+            if may_end_packed && is_between {
+                if is_hint(rest) {
+                    let unread = rest.len();
+                    self.buf.clear();
+                    self.start = 0;
+                    return Ok((None, unread));
+                }
+                if rest.len() < HINT_OCTETS_MAX && !at_end {
+                    self.flush();
+                    match self.refill(reader) {
+                        Ok(more) => at_end = !more,
+                        Err(why) => (at_end, error) = (true, Some(why)),
+                    }
+                    continue;
+                }
+            }
+            is_between = false;
             let step = batch.next(rest, at_end);
             match step {
                 Step::Incomplete { used } => {
@@ -165,9 +189,9 @@ impl<'scope, 'd> Taker<'scope, 'd> {
                 }
                 Step::End { used } => {
                     self.keep(used)?;
-                    return Ok(error);
+                    return Ok((error, 0));
                 }
-                Step::Padding { used } => self.start += used,
+                Step::Padding { used } => (self.start, is_between) = (self.start + used, true),
                 Step::Damaged { at, why, used } => {
                     self.damages.add(Some(at), &why.to_string());
                     self.keep(used)?;
@@ -179,6 +203,7 @@ impl<'scope, 'd> Taker<'scope, 'd> {
                     self.damages.keep(rest.get(..header).unwrap_or_default())?;
                     let taken = self.article(rest.get(body).unwrap_or_default());
                     (self.buf, self.start) = (octets, self.start + used);
+                    is_between = true;
                     taken?;
                 }
             }

@@ -11,8 +11,9 @@ use super::members::{Ahead as _, Members, Raw, skip_padding};
 
 /// A batch in a compressed file in a compressed file is enough.
 const LAYERS_MAX: usize = 2;
-/// How far a decoder may go beyond the end of what is damaged, and what follows is still found.
-const KEPT_OCTETS: usize = 256 << 10;
+/// How far a decoder may go beyond the end of what is damaged, and what follows is still found; and more than is read at once of what is not
+/// packed, so that it can be unread.
+const KEPT_OCTETS: usize = 320 << 10;
 /// What is looked at to say what an input is.
 const HEAD_OCTETS: usize = 512;
 
@@ -160,6 +161,11 @@ impl<'r> Parts<'r> {
     /// The last one was damaged: it ends anywhere.
     pub(crate) const fn lose_way(&mut self) {
         self.is_lost = true;
+    }
+
+    /// The last octets of what was not packed are none of it: they are looked at again.
+    pub(crate) const fn unread(&mut self, octets: usize) {
+        self.raw.unread(octets);
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Next<'_>> {

@@ -1,5 +1,6 @@
 //! `newsreel import`: takes articles from mail folders and directory trees, as `newsreel rnews` takes batches.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -15,6 +16,9 @@ use crate::batches::settled::Tally;
 use crate::imports::{Counts, Takes, mbox, tree};
 use crate::{access, batches, input, output};
 
+/// What `--dry-run` does not look at.
+const LAST_WORD: &str = "whether they are in groups that are here, not too old and not here already is the server's word\n";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Take the messages of mail folders (mbox)
@@ -23,7 +27,8 @@ pub(crate) enum Verb {
                       line inside a message stands there with a `>` in front: mboxrd has one more for each `>` that was there already, mboxo\n\
                       only ever the one, so that a line that was `>From ` loses its `>`; no file says which it is.\n\n\
                       Each message is an article that is accepted, refused (it is here), rejected, or deferred, as with `newsreel rnews`;\n\
-                      what is damaged is named, and kept. Old articles are rejected unless `articles.age_s_max` lets them in.\n\n\
+                      what is damaged is named, and kept. One without Path gets `Path: not-for-mail`, one without Date that of its line `From `.\n\
+                      Old articles are rejected unless `articles.age_s_max` lets them in.\n\n\
                       Examples:\n  newsreel import mbox --dry-run misc.test.mbox.gz\n  newsreel import mbox --quoting mboxo archive/*.mbox"
     )]
     Mbox {
@@ -54,7 +59,7 @@ pub(crate) enum Verb {
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Common {
-    /// Only count the articles, and name what is damaged
+    /// Only count the articles, and name what is damaged and what no server takes
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -123,11 +128,18 @@ impl Common {
             let mut damages = Damages::named();
             let mut counts = Counts {
                 articles: 0,
+                rejected: BTreeMap::new(),
                 damages: &mut damages,
             };
             let done = read(&mut counts);
-            let report = json!({"dry_run": true, "articles": counts.articles});
-            let said = output::count(counts.articles, "article") + " would be handed over\n";
+            let (articles, reasons) = (counts.articles, counts.rejected);
+            let rejected: u64 = reasons.values().sum();
+            let mut said = output::count(articles, "article") + " would be handed over\n";
+            for (why, many) in &reasons {
+                said += &format!("rejected {many} of them: {why}\n");
+            }
+            said += LAST_WORD;
+            let report = json!({"dry_run": true, "articles": articles, "rejected": rejected, "reasons": reasons});
             bar.finish_and_clear();
             self.report(report, &said, &damages)?;
             return done;

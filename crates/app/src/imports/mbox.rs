@@ -5,7 +5,8 @@
 use std::io::{self, Read};
 
 use anyhow::{Context as _, Result};
-use newsreel_wire::mbox::{MboxReader, MboxStep, Quoting, unquote};
+use newsreel_wire::date::print_rfc5322;
+use newsreel_wire::mbox::{MboxReader, MboxStep, Quoting, came, unquote};
 
 use super::Takes;
 use crate::batches::unpack::unpack;
@@ -37,7 +38,9 @@ pub(crate) fn take(input: &mut dyn Read, quoting: Quoting, taker: &mut dyn Takes
             }
             MboxStep::Message { body, used } => {
                 message.clear();
+                let line = rest.get(..body.start).unwrap_or_default();
                 unquote(rest.get(body).unwrap_or_default(), quoting, &mut message);
+                complete(line, &mut message);
                 taker.article(&message)?;
                 used
             }
@@ -50,6 +53,41 @@ pub(crate) fn take(input: &mut dyn Read, quoting: Quoting, taker: &mut dyn Takes
         };
         start += used;
     }
+}
+
+/// Puts in front what messages in folders may lack and articles may not: Path, as nobody relayed it; Date, as the `From ` line has it.
+fn complete(from_line: &[u8], message: &mut Vec<u8>) {
+    let lines = message.split(|octet| *octet == b'\n');
+    let header = lines.take_while(|line| !line.trim_ascii_end().is_empty());
+    let has = |field: &[u8]| {
+        let mut lines = header.clone();
+        let name = |line: &[u8]| {
+            line.get(..field.len())
+                .is_some_and(|it| it.eq_ignore_ascii_case(field))
+        };
+        lines.any(name)
+    };
+    // Without one it is no article, and stays as it is.
+    if !has(b"Message-ID:") {
+        return;
+    }
+    let (path, date) = (has(b"Path:"), has(b"Date:"));
+    let is_crlf = header
+        .clone()
+        .next()
+        .is_some_and(|line| line.ends_with(b"\r"));
+    let end = if is_crlf { "\r\n" } else { "\n" };
+    let mut added = Vec::new();
+    if !path {
+        added.extend_from_slice(b"Path: not-for-mail");
+        added.extend_from_slice(end.as_bytes());
+    }
+    if let (false, Some(came)) = (date, came(from_line)) {
+        added.extend_from_slice(b"Date: ");
+        print_rfc5322(came, &mut added);
+        added.extend_from_slice(end.as_bytes());
+    }
+    message.splice(..0, added);
 }
 
 /// Reads some more; `false`: there is no more.
@@ -72,4 +110,36 @@ fn more(
 
 fn read(reader: &mut dyn Read, buf: &mut Vec<u8>) -> io::Result<bool> {
     Ok(reader.take(READ_OCTETS).read_to_end(buf)? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(message: &str) -> String {
+        let mut message = message.as_bytes().to_vec();
+        complete(b"From a Thu Nov 26 09:41:07 2026\n", &mut message);
+        String::from_utf8(message).unwrap()
+    }
+
+    #[test]
+    fn what_a_folder_leaves_out_is_put_in_front() {
+        let bare = "Message-ID: <1@x>\n\nPath: a\nDate: b\n";
+        let front = "Path: not-for-mail\nDate: Thu, 26 Nov 2026 09:41:07 +0000\n";
+        assert_eq!(completed(bare), format!("{front}{bare}"));
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        assert_eq!(completed(&crlf(bare)), crlf(front) + &crlf(bare));
+        for whole in [
+            "path: a\ndate: b\nMESSAGE-ID: <1@x>\n\nc",
+            "no article\n",
+            "",
+        ] {
+            assert_eq!(completed(whole), whole);
+        }
+        let no_date = "From: a\nPath: b\nMessage-ID: <1@x>\n\nc";
+        assert!(completed(no_date).starts_with("Date: Thu, 26"));
+        let mut message = no_date.as_bytes().to_vec();
+        complete(b"From -42\n", &mut message);
+        assert_eq!(message, no_date.as_bytes());
+    }
 }

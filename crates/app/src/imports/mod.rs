@@ -5,7 +5,10 @@
 pub(crate) mod mbox;
 pub(crate) mod tree;
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
+use newsreel_wire::article::{ArticleFacts, Headers, check_relay};
 
 use crate::batches::damages::Damages;
 use crate::batches::{Taker, id_of};
@@ -35,18 +38,40 @@ impl Takes for Taker<'_, '_> {
     }
 }
 
-/// Counts what would be handed over.
+/// Reasons that are named; of others there is a count.
+const NAMED_MAX: usize = 100;
+
+/// Counts what would be handed over, and of that what no server takes.
 #[derive(Debug)]
 pub(crate) struct Counts<'d> {
     pub(crate) articles: u64,
+    /// Articles that lack what every article must have, by what it is.
+    pub(crate) rejected: BTreeMap<String, u64>,
     pub(crate) damages: &'d mut Damages,
 }
 
 impl Takes for Counts<'_> {
     fn article(&mut self, article: &[u8]) -> Result<()> {
-        match id_of(&posting::wire_of(article)) {
-            Ok(_) => self.articles += 1,
-            Err(why) => self.damages.add(None, &why),
+        let wire = posting::wire_of(article);
+        if let Err(why) = id_of(&wire) {
+            self.damages.add(None, &why);
+            return Ok(());
+        }
+        self.articles += 1;
+        let checked = Headers::scan(&wire).map_err(|fault| fault.to_string());
+        let checked = checked.and_then(|headers| {
+            let facts = ArticleFacts::of(&headers).map_err(|fault| fault.to_string())?;
+            check_relay(&headers, &facts).map_err(|fault| fault.to_string())?;
+            Ok(())
+        });
+        if let Err(why) = checked {
+            let is_named = self.rejected.len() < NAMED_MAX || self.rejected.contains_key(&why);
+            let why = if is_named {
+                why
+            } else {
+                "other reasons".to_owned()
+            };
+            *self.rejected.entry(why).or_default() += 1;
         }
         Ok(())
     }

@@ -214,6 +214,24 @@ fn what_is_put_behind_each_other_is_all_taken() {
     let hinted = |numbers| [b"#! cunbatch\n", &gzip(batch(numbers).as_bytes())[..]].concat();
     let both = [hinted(3..5), hinted(5..7)].concat();
     assert_eq!(counts(&piped(&spool, &both)), [4, 0, 0, 0, 0]);
+    // Behind articles that are not packed it was taken for junk.
+    let mixed = [
+        batch(11..13).into_bytes(),
+        hinted(13..15),
+        batch(15..16).into_bytes(),
+        hinted(16..17),
+    ];
+    assert_eq!(counts(&piped(&spool, &mixed.concat())), [6, 0, 0, 0, 0]);
+    // In an article it is text: nobody gets articles of theirs in by one that somebody passes on.
+    let mut text = b"Path: a.example!b\nFrom: a@example.org\nNewsgroups: misc.test\nSubject: s\nMessage-ID: <17@batch.example>\n".to_vec();
+    text.extend_from_slice(b"Date: Wed, 31 Dec 2025 12:00:00 +0000\n\n");
+    text.extend_from_slice(
+        &[b"#! cunbatch\n", &gzip(batch(18..19).as_bytes())[..], b"\n"].concat(),
+    );
+    let one = [format!("#! rnews {}\n", text.len()).into_bytes(), text].concat();
+    let report = piped(&spool, &one);
+    let [accepted, _, rejected, _, damaged] = counts(&report);
+    assert_eq!((accepted + rejected, damaged), (1, 0), "{report}");
     // One that is damaged costs the other nothing; all is kept.
     let mut first = hinted(7..9);
     let at = first.len() - 12;
@@ -230,7 +248,8 @@ fn what_is_put_behind_each_other_is_all_taken() {
         "{report}"
     );
     let mut client = NewsClient::connect(server.address);
-    for nth in [1, 2, 6, 9, 10] {
+    assert!(client.ask("STAT <18@batch.example>").starts_with("430"));
+    for nth in [1, 2, 6, 9, 10, 13, 15, 16] {
         let answer = client.ask(&format!("STAT <{nth}@batch.example>"));
         assert!(answer.starts_with("223"), "{nth}: {answer}");
     }

@@ -57,18 +57,36 @@ fn mail_folders_are_taken_and_damage_is_named() {
         ),
         format!("From x\n{}\n", article(4, "four").replace('\n', "\r\n")),
         format!("From x\n{}\n", article(1, "again")),
+        // What is sent by mail has neither, and had been rejected for it after a dry run that had promised otherwise.
+        format!(
+            "From a@example.org Wed Dec 31 12:00:00 2025\n{}\n",
+            article(6, "six")
+                .replace("Path", "X-Path")
+                .replace("Date", "X-Date")
+        ),
+        format!(
+            "From x\n{}\n",
+            article(7, "seven").replace("Newsgroups", "X-Groups")
+        ),
     ];
     let folder = file(&spool, "folder", parts.concat().as_bytes());
     let dry = spool.json(&["import", "mbox", "--dry-run", &folder]);
     assert_eq!(
         (&dry["articles"], &dry["damaged"]),
-        (&4.into(), &2.into()),
+        (&6.into(), &2.into()),
         "{dry}"
+    );
+    assert_eq!(dry["rejected"], 1, "{dry}");
+    let said = spool.text(&["import", "mbox", "--dry-run", &folder]);
+    assert!(
+        said.contains("6 articles would be handed over\nrejected 1 of them: ")
+            && said.contains("the server's word"),
+        "{said}"
     );
     let report = spool.json(&["import", "mbox", &folder]);
     let counts = ["accepted", "refused", "rejected", "deferred", "damaged"];
     let counts = counts.map(|key| report[key].as_u64().unwrap());
-    assert_eq!(counts, [2, 1, 1, 0, 2], "{report}");
+    assert_eq!(counts, [3, 1, 2, 0, 2], "{report}");
     let named = report["damages"].to_string();
     assert!(
         named.contains("octet 0: no \\\"From \\\" line") && named.contains("Message-ID"),
@@ -77,6 +95,7 @@ fn mail_folders_are_taken_and_damage_is_named() {
     assert_eq!(report["kept_in"].as_array().unwrap().len(), 1);
     assert_eq!(body(&server, 1), ["From here", ">From there", ".."]);
     assert_eq!(body(&server, 4), ["four"]);
+    assert_eq!(body(&server, 6), ["six"]);
 
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let one = format!("From x\n{}", article(5, ">>From me"));

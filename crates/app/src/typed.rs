@@ -3,6 +3,7 @@
 //! Noted once, before the verb runs.  A hint that names a command repeats the options without which it would mean
 //! another spool; an error of a command that answers in JSON is JSON too.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
@@ -14,6 +15,9 @@ use crate::config::Unit;
 
 /// Options that say which spool is meant.
 const PLACES: [&str; 2] = ["config", "spool"];
+
+/// How commands begin in our texts.
+const COMMAND: &str = "`newsreel ";
 
 /// What every message keeps to.
 #[derive(Debug, Default)]
@@ -29,11 +33,24 @@ static TYPED: OnceLock<Typed> = OnceLock::new();
 impl Typed {
     /// Takes it from what the command line was found to say.
     fn of(mut matches: &ArgMatches) -> Self {
-        while let Some((_, below)) = matches.subcommand() {
+        let mut verbs = Vec::new();
+        while let Some((verb, below)) = matches.subcommand() {
+            verbs.push(verb);
             matches = below;
         }
+        // Who reads the log of a server is somewhere else.
+        let is_server = matches!(*verbs, ["serve" | "cache"]);
         let place = |name: &'static str| {
-            let given = matches.try_get_raw(name).ok().flatten()?.next_back()?;
+            let option = match (&*verbs, name) {
+                (["config", "check"], "config") => "file",
+                _ => name,
+            };
+            let given = matches.try_get_raw(option).ok().flatten()?.next_back()?;
+            if given == "-" {
+                return None;
+            }
+            let whole = is_server.then(|| std::path::absolute(given).ok()).flatten();
+            let given = whole.map_or_else(|| given.to_owned(), std::path::PathBuf::into_os_string);
             Some((name, shell_word(&given.to_string_lossy())))
         };
         let json = matches.try_get_one::<bool>("json");
@@ -45,7 +62,12 @@ impl Typed {
 
     /// A text whose commands in backticks, as in `newsreel status`, have these options too, if they take them.
     fn hinted(&self, text: &str) -> String {
-        if self.places.is_empty() {
+        self.hinted_as(text, str::to_owned)
+    }
+
+    /// The same, with the values written as the text wants it.
+    fn hinted_as(&self, text: &str, written: impl Fn(&str) -> String) -> String {
+        if self.places.is_empty() || !text.contains(COMMAND) {
             return text.to_owned();
         }
         let cli = Cli::command();
@@ -61,12 +83,25 @@ impl Typed {
             for (name, value) in &self.places {
                 let takes = |verb: &Command| verb.get_arguments().any(|it| it.get_id() == *name);
                 if verb.is_some_and(takes) && !part.contains(&format!("--{name}")) {
-                    out.push_str(&format!(" --{name} {value}"));
+                    out.push_str(&format!(" --{name} {}", written(value)));
                 }
             }
             is_quoted = !is_quoted;
         }
         out
+    }
+}
+
+impl Typed {
+    fn logged(&self, line: &str, is_json: bool) -> String {
+        let in_json = |value: &str| {
+            let text = serde_json::Value::from(value).to_string();
+            text.trim_matches('"').to_owned()
+        };
+        match is_json {
+            true => self.hinted_as(line, in_json),
+            false => self.hinted(line),
+        }
     }
 }
 
@@ -103,6 +138,16 @@ pub(crate) fn hinted(text: &str) -> String {
     match TYPED.get() {
         Some(typed) => typed.hinted(text),
         None => text.to_owned(),
+    }
+}
+
+/// The same in a line of the log, which may be JSON.
+pub(crate) fn hinted_line(line: &[u8], is_json: bool) -> Cow<'_, [u8]> {
+    let typed = TYPED.get().filter(|typed| !typed.places.is_empty());
+    let text = std::str::from_utf8(line).ok();
+    match (typed, text.filter(|text| text.contains(COMMAND))) {
+        (Some(typed), Some(text)) => Cow::Owned(typed.logged(text, is_json).into_bytes()),
+        _ => Cow::Borrowed(line),
     }
 }
 
@@ -147,8 +192,40 @@ mod tests {
              `newsreel serve --spool X --config 'a b.toml'`; `y` or \
              `newsreel config check FILE`, and `newsreel st"
         );
+        // What is checked is what is meant.
+        let checked = check(
+            &["newsreel", "config", "check", "c.toml"],
+            "`newsreel status`",
+        );
+        assert_eq!(checked, "`newsreel status --config c.toml`");
+        assert_eq!(
+            check(&["newsreel", "config", "check", "-"], "`newsreel status`"),
+            "`newsreel status`"
+        );
         // What stands between two commands is none.
         let text = "`newsreel man`newsreel status`newsreel man`";
         assert_eq!(check(&["newsreel", "check", "--spool", "s"], text), text);
+    }
+
+    /// Lines of the log named commands that found another spool.
+    #[test]
+    fn lines_of_the_log_repeat_the_options_of_the_server() {
+        let words = ["newsreel", "serve", "--config", "/a \"b\".toml"];
+        let matches = Cli::command().try_get_matches_from(words).unwrap();
+        let typed = Typed::of(&matches);
+        assert_eq!(
+            typed.logged("WARN say `newsreel clock confirm`\n", false),
+            "WARN say `newsreel clock confirm --config '/a \"b\".toml'`\n"
+        );
+        assert_eq!(
+            typed.logged("{\"message\":\"say `newsreel clock confirm`\"}\n", true),
+            "{\"message\":\"say `newsreel clock confirm --config '/a \\\"b\\\".toml'`\"}\n"
+        );
+        let matches = Cli::command().try_get_matches_from(["newsreel", "serve", "--spool", "s"]);
+        let here = std::path::absolute("s").unwrap();
+        assert_eq!(
+            Typed::of(&matches.unwrap()).logged("`newsreel check`", false),
+            format!("`newsreel check --spool {}`", here.display())
+        );
     }
 }

@@ -1,13 +1,19 @@
-//! Names in the certificate of a client, by which access rules and AUTHINFO SASL EXTERNAL know it.
+//! Names in the certificate of a client, by which access rules and AUTHINFO SASL EXTERNAL know it; and what to do about certificates
+//! that are not taken.
 //!
-//! Only what the handshake has verified is read here.  What is no text of names is left out; nothing here is believed that
+//! Of names only what the handshake has verified is read here.  What is no text of names is left out; nothing here is believed that
 //! the authority did not sign.
 
+use std::io;
+
+use rustls::CertificateError;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use x509_cert::Certificate;
 use x509_cert::der::asn1::{Any, ObjectIdentifier};
 use x509_cert::der::{Decode as _, Tag, Tagged as _};
-use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
 
 /// The attribute commonName (X.520).
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
@@ -32,6 +38,47 @@ pub(crate) fn names_of(der: &[u8]) -> Vec<String> {
     let all = common.chain(other);
     all.filter(|name| !name.is_empty() && !name.contains(char::is_control))
         .collect()
+}
+
+/// What to do about a certificate of an authority that is shown as somebody's own.
+const OF_AN_AUTHORITY: &str = "; it is the certificate of an authority (CA:TRUE), and as a server's or a client's own such a one is not \
+     believed: make it anew with `openssl req -x509 -addext basicConstraints=critical,CA:FALSE` and the options that it was made with, or have \
+     the authority issue one";
+
+/// Whether the first certificate of a text in PEM is one of an authority: many do not believe it as a server's own.
+#[must_use]
+pub fn is_of_an_authority(pem: &[u8]) -> bool {
+    let first = CertificateDer::from_pem_slice(pem);
+    let certificate = first.map(|der| Certificate::from_der(&der));
+    let Ok(Ok(certificate)) = certificate else {
+        return false;
+    };
+    let found = certificate.tbs_certificate.get::<BasicConstraints>();
+    found.is_ok_and(|found| found.is_some_and(|(_, constraints)| constraints.ca))
+}
+
+/// What to do about a handshake that failed for a certificate, if that is known.
+#[must_use]
+pub fn advice(error: &io::Error) -> &'static str {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref());
+    let Some(rustls::Error::InvalidCertificate(why)) = inner else {
+        return "";
+    };
+    match why {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "; the authority that issued it is not believed here: give the file of its certificate as the authority"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "; it has to be renewed, if the clock here is right"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "; use a name that is in it, or have it made for this one"
+        }
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            OF_AN_AUTHORITY
+        }
+        _ => "",
+    }
 }
 
 /// A value that is a string of the kinds in use.
@@ -76,6 +123,20 @@ mod tests {
         );
         let printable = DnValue::PrintableString("ada".try_into().unwrap());
         assert_eq!(names(&[printable], Vec::new()), ["ada"]);
+    }
+
+    #[test]
+    fn authorities_are_told_from_others() {
+        let made = |is_ca| {
+            let mut params = CertificateParams::default();
+            params.is_ca = is_ca;
+            let made = params.self_signed(&KeyPair::generate().unwrap());
+            is_of_an_authority(made.unwrap().pem().as_bytes())
+        };
+        let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        assert!(made(authority));
+        assert!(!made(rcgen::IsCa::ExplicitNoCa) && !made(rcgen::IsCa::NoCa));
+        assert!(!is_of_an_authority(b"nothing"));
     }
 
     #[test]

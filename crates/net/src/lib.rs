@@ -22,6 +22,7 @@ mod shut;
 mod stream;
 mod tls;
 
+pub use certificate::{advice, is_of_an_authority};
 pub use config::ListenConfig;
 pub use deflate::Deflatable;
 pub use drain::{Drain, DrainWatch};

@@ -83,7 +83,8 @@ impl Shared {
     pub fn note_no_tls(&self, address: Option<IpAddr>, error: &io::Error) {
         if let Some(more) = self.no_tls.admit() {
             let address = address.map(tracing::field::display);
-            tracing::info!(target: "newsreel::net", address, more, "no TLS: {error}");
+            let advice = newsreel_net::advice(error);
+            tracing::info!(target: "newsreel::net", address, more, "no TLS: {error}{advice}");
         }
     }
 

@@ -1,12 +1,12 @@
 //! `newsreel config check|show|explain`: the configuration, without starting anything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use newsreel_host::RealDisk;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::config::{self, Problems};
+use crate::config::{self, Config, Problem};
 use crate::output;
 use crate::server::certificate;
 
@@ -57,25 +57,7 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
-        Verb::Check { file, json } => {
-            let checked = config::load(Some(file)).and_then(|config| {
-                // Without it no server starts.
-                certificate(&RealDisk, &config)?;
-                Ok(config)
-            });
-            let missing = checked
-                .as_ref()
-                .map_or_else(|_| Vec::new(), config::missing);
-            if *json {
-                output::json(&found(file, &checked, &missing))?;
-            }
-            checked?;
-            if *json {
-                return Ok(());
-            }
-            missing.iter().for_each(|line| output::warning(line));
-            output::text(&format!("{}: good\n", file.display()))
-        }
+        Verb::Check { file, json } => check(file, *json),
         Verb::Show { config, json } => {
             let config = config::load(config.as_deref())?;
             if *json {
@@ -96,22 +78,66 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     }
 }
 
-/// What a check found, for programs.
-fn found(
-    file: &std::path::Path,
-    checked: &Result<config::Config>,
-    missing: &[String],
-) -> serde_json::Value {
-    let problems: Vec<_> = match checked {
-        Ok(_) => Vec::new(),
-        Err(error) => match error.downcast_ref::<Problems>() {
-            Some(problems) => problems
-                .list
-                .iter()
-                .map(|p| json!({"line": p.line, "column": p.column, "what": p.what, "right": p.right}))
-                .collect(),
-            None => vec![json!({"line": 0, "column": 0, "what": output::chain(error), "right": ""})],
-        },
+/// Says all that is wrong with a file, and with the files and programs that it names.
+fn check(file: &Path, json: bool) -> Result<()> {
+    let looked = config::look(file);
+    let (config, mut problems) = match looked {
+        Ok(looked) => looked,
+        Err(error) => {
+            if json {
+                let what =
+                    json!({"line": 0, "column": 0, "what": output::chain(&error), "right": ""});
+                output::json(&json!({"file": file, "problems": [what], "warnings": []}))?;
+            }
+            return Err(error);
+        }
     };
-    json!({"file": file, "problems": problems, "warnings": missing})
+    let is_broken = !problems.list.is_empty();
+    problems.list.extend(tls(&config));
+    problems.list.sort();
+    let warnings = config::warnings(&config, &problems.file, is_broken);
+    if json {
+        let list = problems.list.iter();
+        let list = list
+            .map(|p| json!({"line": p.line, "column": p.column, "what": p.what, "right": p.right}));
+        let list: Vec<Value> = list.collect();
+        output::json(&json!({"file": file, "problems": list, "warnings": warnings}))?;
+    } else {
+        warnings.iter().for_each(|line| output::warning(line));
+    }
+    problems.none_or(())?;
+    match json {
+        true => Ok(()),
+        false => output::text(&format!("{}: good\n", file.display())),
+    }
+}
+
+/// Why TLS cannot be spoken: no server starts then.  Where a key of it is missing that is told already.
+fn tls(config: &Config) -> Option<Problem> {
+    let tls = &config.tls;
+    if tls.key.as_os_str().is_empty() {
+        return None;
+    }
+    let error = certificate(&RealDisk, config).err()?;
+    let what = output::chain(&error);
+    let more = tls.more.iter().enumerate();
+    let more = more.map(|(at, path)| (format!("tls.more[{at}]"), path));
+    let mut named = [
+        ("tls.certificate".to_owned(), &tls.certificate),
+        ("tls.key".to_owned(), &tls.key),
+        ("tls.clients".to_owned(), &tls.clients),
+    ]
+    .into_iter()
+    .chain(more);
+    // The first that it names is to blame.
+    let key = named
+        .find(|(_, path)| !path.as_os_str().is_empty() && what.contains(&*path.to_string_lossy()));
+    let key = key.map_or_else(|| "tls".to_owned(), |(key, _)| key);
+    let (line, column) = config.places.of(&key);
+    Some(Problem {
+        line,
+        column,
+        what,
+        right: String::new(),
+    })
 }

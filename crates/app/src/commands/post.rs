@@ -17,7 +17,7 @@ const PASSWORD_FILE_OCTETS_MAX: usize = 4096;
                   newsreel post --server 192.0.2.1:119 one.txt two.txt\n  \
                   newsreel post approved.txt --server news.example.org --tls starttls --user ada --password-file password.txt\n\n\
                   A file has header fields, an empty line and the text, with LF or CRLF line ends. Message-ID, Date and\n\
-                  Path are added where they are missing."
+                  Path are added where they are missing. Of several files each is tried; the exit code is 1 if one was not posted."
 )]
 pub(crate) struct Args {
     /// Files with one article each; `-`: the standard input
@@ -73,26 +73,48 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         true => None,
         false => Some(server.spoken_to(&args.tls, somebody)?),
     };
-    let mut posted = Vec::new();
+    let (mut posted, mut failed) = (Vec::new(), Vec::new());
     for file in &args.files {
-        let about = || format!("cannot post {}", file.display());
-        let octets = input::read(file, posting::ARTICLE_OCTETS_MAX)?.octets;
-        let wire = posting::wire_of(&octets);
-        let said = match &somebody {
+        let shown = file.display().to_string();
+        let said = wire(file).and_then(|wire| match &somebody {
             Some(remote) => runtime.block_on(posting::post_as(remote, &wire)),
             None => posting::post(&server, &wire),
-        };
-        let said = said.with_context(about)?;
-        if args.json {
-            posted.push(json!({"file": file, "answer": output::foreign(&said)}));
-        } else {
-            output::text(&format!("{}: {}\n", file.display(), output::foreign(&said)))?;
+        });
+        match said {
+            Ok(said) if args.json => {
+                posted.push(json!({"file": file, "answer": output::foreign(&said)}));
+            }
+            Ok(said) => output::text(&format!("{shown}: {}\n", output::foreign(&said)))?,
+            Err(error) => {
+                let error = output::chain(&error.context(format!("cannot post {shown}")));
+                match args.json {
+                    true => posted.push(json!({"file": file, "error": error})),
+                    // One alone is what the program ends with.
+                    false if args.files.len() > 1 => output::error(&error),
+                    false => {}
+                }
+                failed.push((shown, error));
+            }
         }
     }
     if args.json {
         output::json(&json!(posted))?;
     }
-    Ok(())
+    match failed.as_slice() {
+        [] => Ok(()),
+        [(_, error)] if args.files.len() == 1 => bail!("{error}"),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(file, _)| file.as_str()).collect();
+            let (many, all) = (names.len(), args.files.len());
+            bail!("{many} of {all} were not posted: {}", names.join(", "))
+        }
+    }
+}
+
+/// The article of a file, as it goes over the wire.
+fn wire(file: &Path) -> Result<Vec<u8>> {
+    let octets = input::read(file, posting::ARTICLE_OCTETS_MAX)?.octets;
+    Ok(posting::wire_of(&octets))
 }
 
 /// The spool that is meant.

@@ -89,7 +89,11 @@ fn server(status: &Value, read_only: bool) -> Facts {
     let mode = format!("{}, {}", cell(&status["mode"]), cell(&status["durability"]));
     facts.push(("version", cell(&status["version"])));
     facts.push(("mode", mode));
-    facts.push(("paused", cell(&status["paused"])));
+    let paused = match &status["paused"] {
+        Value::Null => "no, articles are taken".to_owned(),
+        why => cell(why),
+    };
+    facts.push(("paused", paused));
     for held in status["put_off"].as_array().into_iter().flatten() {
         let articles = some(&held["articles"], "article");
         let (set, why) = (cell(&held["set"]), cell(&held["why"]));

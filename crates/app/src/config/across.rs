@@ -12,6 +12,7 @@ use newsreel_session::SessionConfig;
 use newsreel_store::methods::tradspool;
 use newsreel_store::{BufferConfig, StoreConfig};
 
+use super::places::nearest;
 use super::problem::Problem;
 use super::schema;
 use super::{Clients, Config};
@@ -137,7 +138,7 @@ impl Across<'_> {
         if !self.is_sound(key) || !others.iter().all(|other| self.is_sound(other)) {
             return;
         }
-        let (line, column) = self.places.get(key).copied().unwrap_or_default();
+        let (line, column) = nearest(self.places, key);
         self.problems.push(Problem {
             line,
             column,

@@ -54,7 +54,7 @@ fn words(path: &str, store: &StoreConfig) -> Option<(String, String)> {
     let Some((list, place)) = placed(last) else {
         let (key, of) = words(before, store)?;
         let of = match key.as_str() {
-            "" => entry(before, store, last == "name")?,
+            "" => entry(before, store, last == "name").unwrap_or(of),
             key => format!("{key} of {of}"),
         };
         return Some((last.to_owned(), of));
@@ -63,6 +63,10 @@ fn words(path: &str, store: &StoreConfig) -> Option<(String, String)> {
         return Some((String::new(), entry(path, store, false)?));
     }
     let of = match words(before, store) {
+        Some((_, of)) if list == "feed" => {
+            let which = format!("the {} [[peer.feed]] of {of}", ordinal(place));
+            return Some((String::new(), which));
+        }
         Some((_, of)) => format!("{list} of {of}"),
         None if before.is_empty() => list.to_owned(),
         None => format!("{before}.{list}"),

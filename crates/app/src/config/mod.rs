@@ -12,6 +12,7 @@ mod limits;
 mod live;
 mod named;
 mod own;
+mod places;
 mod problem;
 mod read;
 mod reference;
@@ -42,10 +43,10 @@ use self::across::Derived;
 pub(crate) use self::across::resized;
 pub(crate) use self::explain::{explain, shown};
 pub(crate) use self::live::is_live;
-pub(crate) use self::named::missing;
+pub(crate) use self::named::warnings;
 pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
-use self::problem::Problem;
-pub(crate) use self::problem::Problems;
+use self::places::Places;
+pub(crate) use self::problem::{Problem, Problems};
 pub(crate) use self::reference::reference;
 pub(crate) use self::units::Unit;
 use crate::input::{self, Input};
@@ -99,6 +100,8 @@ macro_rules! sections {
             pub(crate) file: Option<PathBuf>,
             /// Which values follow from what somebody wrote.
             pub(crate) derived: Derived,
+            /// Where what is written stands.
+            pub(crate) places: Places,
             /// `[[buffer]]`, `[[set]]`, `[[rule]]`
             pub(crate) store: StoreConfig,
             $($(#[$doc])* pub(crate) $name: $type,)+
@@ -118,6 +121,7 @@ macro_rules! sections {
                 Self {
                     file: None,
                     derived: Derived::default(),
+                    places: Places::default(),
                     store: store(values, complaints),
                     $($name,)+
                 }
@@ -326,16 +330,22 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     let Some(file) = file else {
         return Ok(Config::default());
     };
+    let (config, problems) = look(file)?;
+    problems.none_or(config)
+}
+
+/// Reads a file or a pipe, and says what is wrong with it; what could not be read is as it would be without it.
+pub(crate) fn look(file: &Path) -> Result<(Config, Problems)> {
     let about = || format!("the configuration file {}", file.display());
     let Input { octets, is_stream } = input::read(file, FILE_OCTETS_MAX).with_context(about)?;
-    let mut config = from_octets(octets, file)?;
+    let (mut config, problems) = from_octets(octets, file)?;
     if is_stream {
         // It lies nowhere and is gone now: paths count from here, and nothing is read again.
         let here = std::path::absolute(".")?;
         at_home(&mut config, &here);
-        return Ok(config);
+        return Ok((config, problems));
     }
-    settled(config, file)
+    Ok((settled(config, file)?, problems))
 }
 
 /// Reads a file again while the server runs: nothing that would hold it up.
@@ -349,7 +359,8 @@ pub(crate) fn load_again(file: &Path) -> Result<Config> {
             file.display()
         );
     }
-    settled(from_octets(octets, file)?, file)
+    let (config, problems) = from_octets(octets, file)?;
+    settled(problems.none_or(config)?, file)
 }
 
 /// Whether a file has nothing but white space, behind a mark of its encoding perhaps.
@@ -358,10 +369,10 @@ fn says_nothing(octets: &[u8]) -> bool {
     text.unwrap_or(octets).trim_ascii().is_empty()
 }
 
-fn from_octets(octets: Vec<u8>, file: &Path) -> Result<Config> {
+fn from_octets(octets: Vec<u8>, file: &Path) -> Result<(Config, Problems)> {
     let text = String::from_utf8(octets)
         .with_context(|| format!("the configuration file {} is not UTF-8", file.display()))?;
-    Ok(parse(&text, &file.display().to_string())?)
+    Ok(parsed(&text, &file.display().to_string()))
 }
 
 /// A configuration that came from a file, and goes on to be there.
@@ -402,6 +413,15 @@ fn at_home(config: &mut Config, folder: &Path) {
 
 /// Reads a text; `name` is the file's name in messages.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
+    let (config, problems) = parsed(text, name);
+    match problems.list.is_empty() {
+        true => Ok(config),
+        false => Err(problems),
+    }
+}
+
+/// The same, with what is sound of it in any case.
+fn parsed(text: &str, name: &str) -> (Config, Problems) {
     let mut found = read::read(text);
     let mut complaints = Vec::new();
     let mut config = Config::from_values(std::mem::take(&mut found.values), &mut complaints);
@@ -412,15 +432,17 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
         // A list whose entries are wrong is not also too short.
         let is_read = !found.unsound.contains(key);
         let is_sound = !follows.is_some_and(|from| found.is_torn || found.is_unsound(from));
-        is_read && is_sound && (!broken || found.places.contains_key(key))
+        is_read
+            && is_sound
+            && (!broken || found.places.contains_key(key) || found.is_entry_sound(key))
     });
     if !found.is_torn {
-        let mut unsound = found.unsound;
+        let mut unsound = std::mem::take(&mut found.unsound);
         unsound.extend(complaints.iter().map(|complaint| complaint.key.clone()));
         list.extend(across::settle(&mut config, &found.places, &unsound));
     }
     for Complaint { key, right, .. } in complaints {
-        let (line, column) = found.places.get(&key).copied().unwrap_or_default();
+        let (line, column) = places::nearest(&found.places, &key);
         list.push(Problem {
             line,
             column,
@@ -428,18 +450,14 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
             right,
         });
     }
-    if list.is_empty() {
-        return Ok(config);
-    }
     for problem in &mut list {
         problem.what = entries::in_words(&problem.what, &config.store);
         problem.right = entries::in_words(&problem.right, &config.store);
     }
     list.sort();
-    Err(Problems {
-        file: name.to_owned(),
-        list,
-    })
+    config.places = Places::new(found.places);
+    let file = name.to_owned();
+    (config, Problems { file, list })
 }
 
 #[cfg(test)]

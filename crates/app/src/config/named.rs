@@ -11,20 +11,25 @@ use newsreel_host::process::is_program;
 use newsreel_host::{RealDisk, read_whole};
 
 use super::Config;
+use super::entries::in_words;
 
 /// As much of a file is read to see that it can be.
 const FILE_OCTETS_MAX: usize = 1 << 20;
 
+/// A key, and what is wrong with what it names.
+type Missing = (String, String);
+
 /// What is wrong with files and programs that are named, without which a server starts all the same.
-pub(crate) fn missing(config: &Config) -> Vec<String> {
+fn missing(config: &Config) -> Vec<Missing> {
     let mut programs = vec![("login.program".to_owned(), config.login.program.as_str())];
     for (at, filter) in config.filter.iter().enumerate() {
         programs.push((format!("filter[{at}].program"), &filter.program));
     }
     for (at, peer) in config.peer.iter().enumerate() {
-        let of_kind = |kind| peer.feed.iter().filter(move |feed| feed.kind == kind);
-        for feed in of_kind(FeedKind::Program) {
-            programs.push((format!("peer[{at}].feed.program"), &feed.program));
+        for (place, feed) in peer.feed.iter().enumerate() {
+            if feed.kind == FeedKind::Program {
+                programs.push((format!("peer[{at}].feed[{place}].program"), &feed.program));
+            }
         }
     }
     // Without moderators, and without rules that want a mail, nobody gets one.
@@ -35,17 +40,41 @@ pub(crate) fn missing(config: &Config) -> Vec<String> {
         let program = config.moderation.sendmail.as_str();
         programs.push(("moderation.sendmail".to_owned(), program));
     }
-    let mut missing: Vec<String> = programs
-        .iter()
-        .filter_map(|(key, command)| program(key, command))
+    let programs = programs.into_iter();
+    let mut missing: Vec<Missing> = programs
+        .filter_map(|(key, command)| program(command).map(|what| (key, what)))
         .collect();
     missing.extend(files(config));
     missing.extend(keys(config));
+    missing.extend(authority(config));
     missing
 }
 
+/// A certificate that many clients, ours among them, do not believe as a server's own.
+fn authority(config: &Config) -> Option<Missing> {
+    let shown = read_whole(&RealDisk, &config.tls.certificate, FILE_OCTETS_MAX).ok()?;
+    let said = "it is the certificate of an authority (CA:TRUE), and many clients do not believe such a one as a server's own: make one with \
+                `openssl req -x509 -addext basicConstraints=critical,CA:FALSE` and your other options";
+    newsreel_net::is_of_an_authority(&shown)
+        .then(|| ("tls.certificate".to_owned(), said.to_owned()))
+}
+
+/// The same as lines for people; where much else is wrong with the file, only what it says itself.
+pub(crate) fn warnings(config: &Config, file: &str, is_broken: bool) -> Vec<String> {
+    let mut found = missing(config);
+    found.retain(|(key, _)| !is_broken || config.places.has(key));
+    let lines = found.into_iter().map(|(key, what)| {
+        let said = in_words(&format!("{key}: {what}"), &config.store);
+        match config.places.of(&key) {
+            (0, _) => format!("{file}: {said}"),
+            (line, column) => format!("{file}:{line}:{column}: {said}"),
+        }
+    });
+    lines.collect()
+}
+
 /// The keys that rules name and the keyring does not have: what they would verify is never done.
-fn keys(config: &Config) -> Vec<String> {
+fn keys(config: &Config) -> Vec<Missing> {
     let control = &config.control;
     let verified = control.rules.iter().filter_map(|rule| {
         let (_, action) = rule.rsplit_once(':')?;
@@ -61,21 +90,21 @@ fn keys(config: &Config) -> Vec<String> {
         let said = match keyring.has(key) {
             Ok(true) => continue,
             Ok(false) => format!(
-                "{setting}: the keyring of {} has no key {key}, so nothing is done that only it may; take it in by `newsreel control \
+                "the keyring of {} has no key {key}, so nothing is done that only it may; take it in by `newsreel control \
                  keys import FILE`",
                 config.server.spool.display()
             ),
             Err(error) => error.to_string(),
         };
-        if !missing.contains(&said) {
-            missing.push(said);
+        if !missing.iter().any(|(_, other)| *other == said) {
+            missing.push((setting.to_owned(), said));
         }
     }
     missing
 }
 
 /// What is wrong with a program, by the words it is started with.
-fn program(key: &str, command: &str) -> Option<String> {
+fn program(command: &str) -> Option<String> {
     let word = command.split_ascii_whitespace().next()?;
     let is_there = match word.contains('/') {
         true => is_program(Path::new(word)),
@@ -84,34 +113,34 @@ fn program(key: &str, command: &str) -> Option<String> {
             folders.any(|folder| is_program(&folder.join(word)))
         }),
     };
-    (!is_there).then(|| format!("{key}: there is no program {word} that can be run"))
+    (!is_there).then(|| format!("there is no program {word} that can be run"))
 }
 
 /// What is wrong with files that are read when a server elsewhere is spoken to.
-fn files(config: &Config) -> Vec<String> {
-    let mut upstreams = config.upstream.clone();
-    let own: Vec<PathBuf> = config
-        .peer
-        .iter()
-        .flat_map(|peer| {
-            let remote = [
-                &peer.authority,
-                &peer.certificate,
-                &peer.key,
-                &peer.password_file,
-            ];
-            remote.map(Clone::clone)
-        })
-        .chain(
-            upstreams
-                .iter_mut()
-                .flat_map(|upstream| upstream.paths_mut().map(|path| path.clone())),
-        )
-        .collect();
-    let named = own.iter().filter(|path| !path.as_os_str().is_empty());
-    let unread = named.filter_map(|path| {
-        let read = read_whole(&RealDisk, path, FILE_OCTETS_MAX);
-        read.err().map(|error| error.to_string())
+fn files(config: &Config) -> Vec<Missing> {
+    let mut named: Vec<(String, PathBuf)> = Vec::new();
+    for (at, peer) in config.peer.iter().enumerate() {
+        for (key, path) in [
+            ("authority", &peer.authority),
+            ("certificate", &peer.certificate),
+            ("key", &peer.key),
+            ("password_file", &peer.password_file),
+        ] {
+            named.push((format!("peer[{at}].{key}"), path.clone()));
+        }
+    }
+    for (at, upstream) in config.upstream.clone().iter_mut().enumerate() {
+        let paths = upstream.paths_mut().map(|path| path.clone());
+        named.extend(paths.map(|path| (format!("upstream[{at}]"), path)));
+    }
+    for (at, pull) in config.pull.clone().iter_mut().enumerate() {
+        let paths = pull.paths_mut().map(|path| path.clone());
+        named.extend(paths.map(|path| (format!("pull[{at}]"), path)));
+    }
+    named.retain(|(_, path)| !path.as_os_str().is_empty());
+    let unread = named.into_iter().filter_map(|(key, path)| {
+        let read = read_whole(&RealDisk, &path, FILE_OCTETS_MAX);
+        read.err().map(|error| (key, error.to_string()))
     });
     unread.collect()
 }

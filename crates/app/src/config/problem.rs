@@ -24,6 +24,16 @@ pub(crate) struct Problems {
     pub(crate) list: Vec<Problem>,
 }
 
+impl Problems {
+    /// What was read, if nothing is wrong with it.
+    pub(crate) fn none_or<T>(self, read: T) -> anyhow::Result<T> {
+        match self.list.is_empty() {
+            true => Ok(read),
+            false => Err(self.into()),
+        }
+    }
+}
+
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.list {

@@ -54,6 +54,22 @@ impl Read {
     }
 }
 
+impl Read {
+    /// Whether what is said of an entry of a list can be believed, though other things are wrong: nothing in it was read otherwise than it
+    /// was written, so that what is missing was not there.
+    pub(crate) fn is_entry_sound(&self, key: &str) -> bool {
+        let Some(entry) = key.find(']').and_then(|end| key.get(..=end)) else {
+            return false;
+        };
+        let list = without_places(entry) + ".";
+        let spoils = |unsound: &String| {
+            let is_known = schema::find(&without_places(unsound)).is_some();
+            is_known && (unsound.starts_with(entry) || unsound.starts_with(&list))
+        };
+        !self.is_torn && self.places.contains_key(entry) && !self.unsound.iter().any(spoils)
+    }
+}
+
 /// `buffer.name` of `buffer[1].name`.
 fn without_places(said: &str) -> String {
     let mut out = String::with_capacity(said.len());

@@ -234,6 +234,18 @@ pub(crate) enum PeerAction {
     TryDropBacklog,
 }
 
+impl PeerAction {
+    fn summary(self, name: &str) -> String {
+        match self {
+            Self::Pause => format!("send nothing to {name}"),
+            Self::Resume => format!("send to {name} again"),
+            Self::Flush => format!("try now what waits for {name}"),
+            Self::DropBacklog => format!("give up what waits for {name}"),
+            Self::List | Self::Explain | Self::TryDropBacklog => "tell of peers".to_owned(),
+        }
+    }
+}
+
 impl Request {
     /// What it asks, short enough for a log line.  Nothing has looked at the names yet: one with a line end must not
     /// pass for a second line.
@@ -277,8 +289,67 @@ impl Request {
             Self::ControlForget { hierarchy, .. } => {
                 format!("forget what was heeded of {hierarchy}")
             }
-            other => format!("{other:?}"),
+            Self::Peer { action, name } => action.summary(name),
+            Self::StoreAttach { .. }
+            | Self::StoreMove(_)
+            | Self::StoreRetire { .. }
+            | Self::StoreResize { .. } => self.store_summary(),
+            Self::Expire { .. } => "let go what the rules of expiry let go".to_owned(),
+            Self::GroupForgetLost => "do without the groups that are lost".to_owned(),
+            Self::ClockConfirm => "confirm the clock".to_owned(),
+            // These change nothing, and are in no log.
+            Self::Status
+            | Self::GroupList { .. }
+            | Self::GroupShow { .. }
+            | Self::Article { .. }
+            | Self::ControlList
+            | Self::ControlShow { .. }
+            | Self::ControlKey { .. }
+            | Self::PullList
+            | Self::Store
+            | Self::StoreWithdrawn { .. }
+            | Self::Scrub { .. }
+            | Self::Check
+            | Self::AccessBans { .. }
+            | Self::Reload
+            | Self::Stop => "tell something".to_owned(),
         }
+    }
+
+    /// The same of what concerns buffers and sets.
+    fn store_summary(&self) -> String {
+        match self {
+            Self::StoreAttach { paths, .. } => {
+                let shown: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+                format!("take in {}", shown.join(", "))
+            }
+            Self::StoreMove(StoreMove {
+                from, to, groups, ..
+            }) => {
+                let groups = groups.as_deref().map(|it| format!(" in {it}"));
+                format!(
+                    "move articles{} from set {from} to set {to}",
+                    groups.unwrap_or_default()
+                )
+            }
+            Self::StoreRetire { buffer, undo, .. } => match undo {
+                false => format!("retire buffer {buffer}"),
+                true => format!("have buffer {buffer} take articles again"),
+            },
+            Self::StoreResize { buffer, octets } => {
+                format!("give buffer {buffer} {octets} octets")
+            }
+            _ => "look at buffers".to_owned(),
+        }
+    }
+
+    /// Whether the log says that somebody asked for it.
+    pub(crate) fn is_logged(&self) -> bool {
+        let tells = |action| {
+            use PeerAction::{Explain, List, TryDropBacklog};
+            matches!(action, List | Explain | TryDropBacklog)
+        };
+        self.writes() || matches!(self, Self::Peer { action, .. } if !tells(*action))
     }
 
     /// Whether it changes the spool.
@@ -709,5 +780,30 @@ mod tests {
         );
         let plain = remove("alt.o'reilly".to_owned());
         assert_eq!(plain.summary(), "remove group alt.o'reilly");
+    }
+
+    /// The log had shown requests as the program has them, such as `StoreMove(StoreMove { from: "main", ... })`.
+    #[test]
+    fn what_is_asked_is_told_in_words() {
+        let moving = Request::StoreMove(StoreMove {
+            from: "main".to_owned(),
+            to: "text".to_owned(),
+            groups: Some("comp.*".to_owned()),
+            dry_run: false,
+        });
+        let told = "move articles in comp.* from set main to set text";
+        assert_eq!(
+            (moving.is_logged(), moving.summary().as_str()),
+            (true, told)
+        );
+        for (action, is_logged) in [
+            (PeerAction::DropBacklog, true),
+            (PeerAction::Pause, true),
+            (PeerAction::TryDropBacklog, false),
+            (PeerAction::List, false),
+        ] {
+            let name = "b.example".to_owned();
+            assert_eq!(Request::Peer { action, name }.is_logged(), is_logged);
+        }
     }
 }

@@ -188,7 +188,7 @@ async fn send(mut coming: mpsc::Receiver<Reply>, writer: &mut OwnedWriteHalf) ->
 fn reply_to(line: &[u8], answering: &impl Answers, replies: &mpsc::Sender<Reply>) {
     let reply = match serde_json::from_slice::<Request>(line) {
         Ok(request) => {
-            let what = request.writes().then(|| request.summary());
+            let what = request.is_logged().then(|| request.summary());
             let mut progress = |at| {
                 // A slow client misses some of the progress, never the answer.
                 let _ = replies.try_send(Reply::Progress(at));

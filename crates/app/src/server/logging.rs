@@ -13,6 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
 use crate::config::{LogFormat, LoggingConfig};
+use crate::typed;
 
 /// How long a server that ends waits for who reads its log.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,11 +26,14 @@ pub(crate) struct Logging {
 }
 
 /// Takes each line at once, as tracing gives them.
-struct Out(Arc<LogWriter>);
+struct Out {
+    to: Arc<LogWriter>,
+    is_json: bool,
+}
 
 impl Write for Out {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_line(line);
+        self.to.write_line(&typed::hinted_line(line, self.is_json));
         Ok(line.len())
     }
 
@@ -46,7 +50,11 @@ impl Logging {
         let out = Arc::new(out);
         let lines = {
             let out = Arc::clone(&out);
-            fmt::layer().with_writer(move || Out(Arc::clone(&out)))
+            let is_json = config.format == LogFormat::Json;
+            fmt::layer().with_writer(move || Out {
+                to: Arc::clone(&out),
+                is_json,
+            })
         };
         let lines = match config.format {
             LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),

@@ -306,6 +306,9 @@ fn take_in(values: &mut toml::Table, path: &str, new: &toml::Table) {
     };
 }
 
+/// Lists of which SIGHUP takes over what it can.
+const TRIED: [&str; 2] = ["buffer", "set"];
+
 /// A key that changed; one that stands in no file with the one that does.
 fn said(key: &str, new: &Config, old: &Config) -> String {
     match new.derived.written(key).or(old.derived.written(key)) {
@@ -321,8 +324,10 @@ impl Server {
         let wanted = config.engine_config();
         let is_live = |path: &str| self.is_live(path, &config);
         let mut changed = differences(&now, &config)?;
+        // Whether buffers and sets can be changed now shows only when it is tried.
+        let tried = changed.iter().filter(|path| TRIED.contains(&path.as_str()));
+        let tried: Vec<String> = tried.cloned().collect();
         changed.retain(|path| is_live(path));
-        let changed: Vec<String> = changed.iter().map(|key| said(key, &config, &now)).collect();
         let started = self.settings.started();
         let resized = config::resized(&started, &config);
         let tls = certificate(&RealDisk, &started)?;
@@ -348,6 +353,8 @@ impl Server {
         let started = self.settings.started();
         let mut restart = differences(&started, &config)?;
         restart.retain(|path| !is_live(path));
+        changed.extend(tried.into_iter().filter(|path| !restart.contains(path)));
+        let changed: Vec<String> = changed.iter().map(|key| said(key, &config, &now)).collect();
         let restart: Vec<String> = restart
             .iter()
             .map(|key| said(key, &config, &started))

@@ -66,7 +66,11 @@ fn a_buffer_is_added_to_a_running_server_and_outlives_its_kill() {
     server.signal("HUP");
     wait_for(&spool, "it takes articles");
     let told = wait_for(&spool, "configuration read again");
-    assert!(told.contains("needs_restart=[]"), "{told}");
+    // It had said that nothing changed.
+    assert!(
+        told.contains("needs_restart=[]") && told.contains("changed=[\"buffer\""),
+        "{told}"
+    );
     assert_eq!(live_octets(&spool, "C"), Some(0));
     feed(&server, 30..110);
     let live = live_octets(&spool, "C").unwrap();

@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use newsreel_host::RealDisk;
+
 use crate::spool::{Spool, newsreel, said};
 
 fn run(words: &[&str]) -> Result<String, String> {
@@ -268,6 +270,63 @@ fn files_and_programs_that_are_not_there_are_told() {
     let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
     assert_eq!(found["problems"].as_array().unwrap().len(), 0);
     assert_eq!(found["warnings"].as_array().unwrap().len(), 2, "{found}");
+}
+
+/// What was wrong with a certificate, and what was missing in a table, was told when all else was mended, and without a line.
+#[test]
+fn all_that_is_wrong_is_told_at_once_and_where() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    spool.configure(
+        "[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n[listen]\nbacklog = 0\n[[peer]]\nname = \"a.example\"\n\
+         [[peer]]\nname = \"b.example\"\naddress = \"b.example\"\n[[peer.feed]]\nkind = \"program\"\n\
+         [[filter]]\nname = \"f\"\nprogram = \"/no/such/program\"\n",
+    );
+    let output = newsreel()
+        .args(["config", "check", &file])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    for expected in [
+        "newsreel.toml:2:15: ",
+        "newsreel.toml:5:11: listen.backlog = 0 is out of its limits",
+        "newsreel.toml:6:1: address of the first [[peer]] is not as it must be",
+        "newsreel.toml:10:11: address of the second [[peer]] is not as it must be",
+        "newsreel.toml:11:1: program of the first [[peer.feed]] of the second [[peer]] is not as it must be",
+        "newsreel.toml:15:11: program of the first [[filter]]: there is no program /no/such/program",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    // A value that could not be read spoils what is said of its own table only.
+    spool.configure(
+        "[[peer]]\nname = \"a.example\"\n[[peer.feed]]\nkind = \"progam\"\n[[peer]]\nname = \"b.example\"\n",
+    );
+    let told = run(&["config", "check", &file]).unwrap_err();
+    assert!(
+        told.contains("newsreel.toml:5:1: address of the second") && told.contains("2 problems"),
+        "{told}"
+    );
+    // One that is its own authority is taken, and warned of.
+    spool.configure("[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
+    let mut params = rcgen::CertificateParams::new(["a.example".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    for (name, text) in [("cert.pem", certificate), ("key.pem", key.serialize_pem())] {
+        let path = spool.folder().join(name);
+        newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+    }
+    let output = newsreel()
+        .args(["config", "check", &file])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert!(
+        told.contains("newsreel.toml:2:15: tls.certificate: it is the certificate of an authority"),
+        "{told}"
+    );
 }
 
 /// Rules whose mails nobody sends, and whose keys nobody has, were good.

@@ -73,6 +73,31 @@ fn an_article_from_a_file_is_read_back_as_it_was() {
     assert!(none.contains("no server is running on the spool"), "{none}");
 }
 
+/// The first file of several that was refused kept the others from being posted, and nobody said which they were.
+#[test]
+fn each_of_several_files_is_tried() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let file = |name: &str, text: &str| {
+        let path = spool.folder().join(name);
+        newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let bad = file("bad.txt", "Subject: no more\n\nx\n");
+    let missing = spool.folder().join("none.txt").display().to_string();
+    let good = file("good.txt", ARTICLE);
+    let told = spool.error(&["post", &bad, &missing, &good]);
+    let last = format!("2 of 3 were not posted: {bad}, {missing}");
+    assert!(told.contains(&last) && told.contains("441 "), "{told}");
+    assert!(told.contains(&format!("cannot post {missing}: ")), "{told}");
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(client.ask("GROUP misc.test"), "211 1 1 1 misc.test");
+    let said = spool.text(&["post", &good, &good]);
+    assert_eq!(said.matches(": 240 ").count(), 2, "{said}");
+    server.stop();
+}
+
 /// A server where only users may read and post: ada, by the password `correct-horse`.
 fn for_users_only() -> (Spool, Server) {
     let rules = "\n[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n\

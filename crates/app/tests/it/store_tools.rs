@@ -349,7 +349,7 @@ fn what_another_server_left_is_attached() {
         text.starts_with("30 articles taken in, 0 of them under other numbers; 0 known"),
         "{text}"
     );
-    assert!(text.contains("groups made: misc.test\n"), "{text}");
+    assert!(text.contains("1 group made: misc.test\n"), "{text}");
     let mut client = NewsClient::connect(server.address);
     assert!(client.ask("GROUP misc.test").starts_with("211 30 1 30 "));
     assert!(client.ask(&format!("STAT {}", id(29))).starts_with("223"));

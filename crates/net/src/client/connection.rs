@@ -331,7 +331,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         let handshake = self.io.into_inner().secure_to(trust);
         let secured = match tokio::time::timeout_at(until, handshake).await {
             Ok(Ok(secured)) => secured,
-            Ok(Err(why)) => return Err(error(Fault::Tls(why))),
+            Ok(Err(why)) => return Err(error(Fault::Tls { source: why })),
             Err(_) => return Err(error(Fault::Slow(self.times.connect))),
         };
         Ok(Self {

@@ -39,8 +39,11 @@ pub enum Fault {
         bind: Option<IpAddr>,
     },
     /// The handshake failed.
-    #[error("TLS: {0}; is it the right port, and its certificate one that is believed here?")]
-    Tls(io::Error),
+    #[error("TLS: {source}{}", tls_hint(source))]
+    Tls {
+        /// What went wrong.
+        source: io::Error,
+    },
     /// Nothing for too long.
     #[error("nothing came for {} s", .0.as_secs())]
     Silent(Duration),
@@ -138,6 +141,14 @@ fn hint(source: &io::Error, bind: Option<IpAddr>) -> String {
             format!("; does this machine have the address {bind}?")
         }
         _ => String::new(),
+    }
+}
+
+/// What may be done about a handshake that failed.
+fn tls_hint(error: &io::Error) -> &'static str {
+    match crate::certificate::advice(error) {
+        "" => "; is it the right port, and its certificate one that is believed here?",
+        advice => advice,
     }
 }
 

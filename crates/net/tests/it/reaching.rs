@@ -20,11 +20,17 @@ struct Party {
 }
 
 fn party(name: &str) -> Party {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    party_as(name, rcgen::IsCa::NoCa)
+}
+
+fn party_as(name: &str, is_ca: rcgen::IsCa) -> Party {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let signing_key = rcgen::KeyPair::generate().unwrap();
     Party {
-        certificate: made.cert,
-        key: made.signing_key.serialize_der(),
-        key_pem: made.signing_key.serialize_pem(),
+        certificate: params.self_signed(&signing_key).unwrap(),
+        key: signing_key.serialize_der(),
+        key_pem: signing_key.serialize_pem(),
     }
 }
 
@@ -113,10 +119,19 @@ async fn a_server_is_reached_by_name_and_believed_by_its_certificate() {
     // Another with the same name is not believed, and who shows nothing is not let in.
     remote.security = trust(&stranger, Some(&client));
     let (_, fault) = reach(&remote, &listener, &tls).await;
-    assert!(matches!(fault, Some(Fault::Tls(_))), "{fault:?}");
+    assert!(matches!(fault, Some(Fault::Tls { .. })), "{fault:?}");
+    let told = fault.unwrap().to_string();
+    assert!(told.contains("; the authority that issued it"), "{told}");
     remote.security = trust(&server, None);
     let (_, fault) = reach(&remote, &listener, &tls).await;
     assert!(fault.is_some());
+    // One that `openssl req -x509` makes without more was told by the name of the library's error alone.
+    let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let server = party_as("localhost", authority);
+    remote.security = trust(&server, Some(&client));
+    let (_, fault) = reach(&remote, &listener, &acceptor(&server, &client)).await;
+    let told = fault.unwrap().to_string();
+    assert!(told.contains("CA:FALSE"), "{told}");
 }
 
 #[tokio::test]

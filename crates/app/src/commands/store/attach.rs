@@ -12,6 +12,9 @@ use crate::access::{self, SpoolArgs};
 use crate::control::request::Request;
 use crate::output;
 
+/// Groups that are named; a spool may have a hundred thousand.
+const GROUPS_SHOWN_MAX: usize = 10;
+
 pub(super) fn run(
     paths: &[PathBuf],
     (make_groups, withdrawn): (bool, bool),
@@ -80,12 +83,21 @@ fn said(report: &Value) -> String {
     let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
     let made = list("groups_made");
     if !made.is_empty() {
-        let made: Vec<String> = made.iter().map(output::cell).collect();
+        let shown: Vec<String> = made
+            .iter()
+            .take(GROUPS_SHOWN_MAX)
+            .map(output::cell)
+            .collect();
         let what = match report["dry_run"] == true {
-            true => "groups that would be made",
-            false => "groups made",
+            true => "would be made",
+            false => "made",
         };
-        said.push_str(&format!("{what}: {}\n", made.join(", ")));
+        let more = match made.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more (all with --json)"),
+        };
+        let many = output::count(made.len() as u64, "group");
+        said.push_str(&format!("{many} {what}: {}{more}\n", shown.join(", ")));
     }
     let places = list("places");
     for place in &places {
@@ -99,4 +111,30 @@ fn said(report: &Value) -> String {
         said.push_str(&format!("{}\n", output::cell(&why)));
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A spool of 40,000 groups had been told with all their names, on one line.
+    #[test]
+    fn some_groups_are_named_and_all_are_counted() {
+        let told = |many: usize| {
+            let names: Vec<String> = (0..many).map(|n| format!("g{n}")).collect();
+            said(&json!({"groups_made": names, "dry_run": true}))
+        };
+        assert!(
+            told(2).ends_with("\n2 groups would be made: g0, g1\n"),
+            "{}",
+            told(2)
+        );
+        assert!(
+            told(40).ends_with(", g9 and 30 more (all with --json)\n"),
+            "{}",
+            told(40)
+        );
+    }
 }

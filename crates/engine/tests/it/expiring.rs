@@ -37,6 +37,21 @@ fn with(rules: Vec<ExpireRule>) -> EngineConfig {
     config
 }
 
+/// The same with a second set, of class `short`, for what has an Expires field.
+fn of_two_classes(rules: Vec<ExpireRule>) -> EngineConfig {
+    let mut config = with(rules);
+    let mut long = config.store.sets[0].clone();
+    let mut short = long.clone();
+    long.buffers.truncate(1);
+    short.buffers.remove(0);
+    (short.name, short.class) = ("second".to_owned(), Some("short".to_owned()));
+    let mut to_short = config.store.rules[0].clone();
+    (to_short.set, to_short.header) = ("second".to_owned(), Some("Expires".to_owned()));
+    config.store.sets = vec![long, short];
+    config.store.rules.insert(0, to_short);
+    config
+}
+
 async fn feed(world: &World, numbers: impl Iterator<Item = usize>, groups: &str) {
     let sent: Vec<_> = numbers.map(|n| article(n, groups)).collect();
     let outcomes = world.send(&sent).await;
@@ -168,7 +183,7 @@ async fn a_crosspost_leaves_its_groups_one_by_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_expires_and_classes_hold_for_each_group() {
-    let mut config = with(vec![
+    let config = of_two_classes(vec![
         rule("misc.limited", |it| it.articles_max = Some(600)),
         rule("misc.small", |it| it.octets_max = Some(2000)),
         rule("misc.test", |it| {
@@ -181,15 +196,6 @@ async fn limits_expires_and_classes_hold_for_each_group() {
             it.keep_s = Some(DAY);
         }),
     ]);
-    let mut long = config.store.sets[0].clone();
-    let mut short = long.clone();
-    long.buffers.truncate(1);
-    short.buffers.remove(0);
-    (short.name, short.class) = ("second".to_owned(), Some("short".to_owned()));
-    let mut to_short = config.store.rules[0].clone();
-    (to_short.set, to_short.header) = ("second".to_owned(), Some("Expires".to_owned()));
-    config.store.sets = vec![long, short];
-    config.store.rules.insert(0, to_short);
     let world = World::new(config);
     let groups = ["misc.limited", "misc.small"].map(GroupSpec::new).to_vec();
     world.engine.add_groups(groups).unwrap();
@@ -292,17 +298,7 @@ async fn every_rule_of_a_group_heeds_what_went_otherwise() {
                 it.articles_max = Some(600);
             })
         };
-        let mut config = with(vec![limit("short"), limit("")]);
-        let mut long = config.store.sets[0].clone();
-        let mut short = long.clone();
-        long.buffers.truncate(1);
-        short.buffers.remove(0);
-        (short.name, short.class) = ("second".to_owned(), Some("short".to_owned()));
-        let mut to_short = config.store.rules[0].clone();
-        (to_short.set, to_short.header) = ("second".to_owned(), Some("Expires".to_owned()));
-        config.store.sets = vec![long, short];
-        config.store.rules.insert(0, to_short);
-        let world = World::new(config);
+        let world = World::new(of_two_classes(vec![limit("short"), limit("")]));
         let group = vec![GroupSpec::new("misc.limited")];
         world.engine.add_groups(group).unwrap();
         for first in (1..=2000).step_by(200) {

@@ -136,13 +136,17 @@ async fn what_has_changed_is_told_on() {
     );
 }
 
-/// A list of so many groups beside that of the toy, and its lines as they are told.
-fn many(groups: usize) -> (&'static str, String) {
-    let lines: String = (0..groups)
+/// A list of many groups, which stops behind its first lines until that is told: its lines as they are told.
+fn with_many(rig: &Rig) -> (String, Arc<Notify>) {
+    let lines: String = (0..800)
         .map(|group| format!("alt.group.number.{group} 7 1 y\r\n"))
         .collect();
     let told = format!("misc.test 5 1 y\r\n{lines}");
-    (lines.leak(), told)
+    let goes_on = Arc::new(Notify::new());
+    let mut toy = rig.to.0.lock();
+    toy.listed = lines.leak();
+    toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
+    (told, goes_on)
 }
 
 async fn text_of(rest: &Arriving) -> String {
@@ -154,13 +158,7 @@ async fn text_of(rest: &Arriving) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_list_is_told_as_it_comes_and_is_one_question_for_all() {
     let rig = rig(5, REFRESH_S);
-    let (listed_there, told) = many(800);
-    let goes_on = Arc::new(Notify::new());
-    {
-        let mut toy = rig.to.0.lock();
-        toy.listed = listed_there;
-        toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
-    }
+    let (told, goes_on) = with_many(&rig);
     let mut out = Vec::new();
     let (one, two) = (
         rig.here.active_list(&mut out).await.unwrap().unwrap(),
@@ -212,13 +210,7 @@ async fn described(rig: &Rig) -> Result<Vec<String>, ServiceError> {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_breaks_off_is_neither_whole_nor_kept() {
     let rig = rig(5, REFRESH_S);
-    let (listed_there, told) = many(800);
-    let goes_on = Arc::new(Notify::new());
-    {
-        let mut toy = rig.to.0.lock();
-        toy.listed = listed_there;
-        toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
-    }
+    let (told, goes_on) = with_many(&rig);
     let mut out = Vec::new();
     let cut = rig.here.active_list(&mut out).await.unwrap().unwrap();
     rig.to.0.lock().is_down = true;
@@ -232,12 +224,8 @@ async fn a_list_that_breaks_off_is_neither_whole_nor_kept() {
     assert_eq!(text_of(&whole).await, told);
     // A connection that ends in it is replaced once: who was told its beginning is not told the other, which is kept.
     let rig = crate::cached::rig(5, REFRESH_S);
-    {
-        let mut toy = rig.to.0.lock();
-        toy.listed = listed_there;
-        toy.holds = Some(("LIST ACTIVE", 12_000, Arc::clone(&goes_on)));
-        toy.cuts = Some(("LIST ACTIVE", 100));
-    }
+    let (told, goes_on) = with_many(&rig);
+    rig.to.0.lock().cuts = Some(("LIST ACTIVE", 100));
     let cut = rig.here.active_list(&mut out).await.unwrap().unwrap();
     goes_on.notify_one();
     assert!(cut.whole().await.is_err());

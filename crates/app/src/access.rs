@@ -419,7 +419,7 @@ fn last_config(spool: &Path) -> Result<Option<Config>> {
     if !RealDisk.exists(&path)? {
         return Ok(None);
     }
-    match config::load(Some(&path)) {
+    match config::load_noted(&path) {
         Ok(config) => Ok(Some(config)),
         Err(error) if is_forbidden(&error) => Err(error.context(ONLY_THE_OWNER)),
         Err(error) => {

@@ -54,7 +54,8 @@ impl Replay {
             kind,
             payload,
         } = *record;
-        self.stopped = kind == kind::STOPPED;
+        // What is reserved in the same commit lies behind it.
+        self.stopped = kind == kind::STOPPED || self.stopped && kind == kind::RESERVED;
         match kind {
             kind::SPOOL_MADE => self.hash_key = Some(decode_spool_made(sequence, payload)?),
             kind::STATE => {
@@ -178,5 +179,35 @@ impl Replay {
             known: self.known.get(buffer).copied(),
         };
         self.marks.iter().map(marks).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that stopped behind a crash reserved in its last commit, and was then taken for one that was killed.
+    #[test]
+    fn what_is_reserved_behind_the_stop_does_not_undo_it() {
+        let mut reserved = Vec::new();
+        let record = ReservedRecord {
+            buffer: BufferId(1),
+            up_to: Position(64),
+        };
+        record.encode(&mut reserved);
+        let mut replay = Replay::default();
+        let mut note = |kind, payload: &[u8]| {
+            let record = Record {
+                sequence: Sequence(1),
+                kind,
+                payload,
+            };
+            replay.note(&record).unwrap();
+            replay.stopped
+        };
+        assert!(!note(kind::RESERVED, &reserved));
+        assert!(note(kind::STOPPED, b""));
+        assert!(note(kind::RESERVED, &reserved));
+        assert!(!note(kind::HOLE, b""));
     }
 }

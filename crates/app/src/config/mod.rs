@@ -19,6 +19,7 @@ mod reference;
 mod schema;
 mod units;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -334,11 +335,21 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     problems.none_or(config)
 }
 
+/// Reads what a server noted that it ran with: every value is in it, and those that a buffer of another size leaves less room give way.
+pub(crate) fn load_noted(file: &Path) -> Result<Config> {
+    let (config, problems) = look_as(file, Origin::Noted)?;
+    problems.none_or(config)
+}
+
 /// Reads a file or a pipe, and says what is wrong with it; what could not be read is as it would be without it.
 pub(crate) fn look(file: &Path) -> Result<(Config, Problems)> {
+    look_as(file, Origin::Written)
+}
+
+fn look_as(file: &Path, origin: Origin) -> Result<(Config, Problems)> {
     let about = || format!("the configuration file {}", file.display());
     let Input { octets, is_stream } = input::read(file, FILE_OCTETS_MAX).with_context(about)?;
-    let (mut config, problems) = from_octets(octets, file)?;
+    let (mut config, problems) = from_octets(octets, file, origin)?;
     if is_stream {
         // It lies nowhere and is gone now: paths count from here, and nothing is read again.
         let here = std::path::absolute(".")?;
@@ -359,7 +370,7 @@ pub(crate) fn load_again(file: &Path) -> Result<Config> {
             file.display()
         );
     }
-    let (config, problems) = from_octets(octets, file)?;
+    let (config, problems) = from_octets(octets, file, Origin::Written)?;
     settled(problems.none_or(config)?, file)
 }
 
@@ -369,10 +380,19 @@ fn says_nothing(octets: &[u8]) -> bool {
     text.unwrap_or(octets).trim_ascii().is_empty()
 }
 
-fn from_octets(octets: Vec<u8>, file: &Path) -> Result<(Config, Problems)> {
+/// Who made a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Somebody who meant every value.
+    Written,
+    /// A server, which had made sure that it fits.
+    Noted,
+}
+
+fn from_octets(octets: Vec<u8>, file: &Path, origin: Origin) -> Result<(Config, Problems)> {
     let text = String::from_utf8(octets)
         .with_context(|| format!("the configuration file {} is not UTF-8", file.display()))?;
-    Ok(parsed(&text, &file.display().to_string()))
+    Ok(parsed(&text, &file.display().to_string(), origin))
 }
 
 /// A configuration that came from a file, and goes on to be there.
@@ -413,7 +433,7 @@ fn at_home(config: &mut Config, folder: &Path) {
 
 /// Reads a text; `name` is the file's name in messages.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
-    let (config, problems) = parsed(text, name);
+    let (config, problems) = parsed(text, name, Origin::Written);
     match problems.list.is_empty() {
         true => Ok(config),
         false => Err(problems),
@@ -421,7 +441,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
 }
 
 /// The same, with what is sound of it in any case.
-fn parsed(text: &str, name: &str) -> (Config, Problems) {
+fn parsed(text: &str, name: &str, origin: Origin) -> (Config, Problems) {
     let mut found = read::read(text);
     let mut complaints = Vec::new();
     let mut config = Config::from_values(std::mem::take(&mut found.values), &mut complaints);
@@ -439,7 +459,13 @@ fn parsed(text: &str, name: &str) -> (Config, Problems) {
     if !found.is_torn {
         let mut unsound = std::mem::take(&mut found.unsound);
         unsound.extend(complaints.iter().map(|complaint| complaint.key.clone()));
-        list.extend(across::settle(&mut config, &found.places, &unsound));
+        match origin {
+            Origin::Written => {
+                list.extend(across::settle(&mut config, &found.places, &unsound));
+            }
+            // As defaults do.
+            Origin::Noted => drop(across::settle(&mut config, &BTreeMap::new(), &unsound)),
+        }
     }
     for Complaint { key, right, .. } in complaints {
         let (line, column) = places::nearest(&found.places, &key);

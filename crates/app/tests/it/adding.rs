@@ -4,7 +4,7 @@ use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole, replace_file};
 
 use crate::client::{NewsClient, article};
 use crate::lifecycle::wait_for;
-use crate::spool::{Server, Spool};
+use crate::spool::{Server, Spool, newsreel};
 
 /// Feeds articles of some 60,000 octets.
 fn feed(server: &Server, range: std::ops::Range<usize>) {
@@ -169,6 +169,25 @@ fn a_buffer_is_made_larger_with_what_is_in_it() {
     let live = live_octets(&spool, "B").unwrap();
     assert!((4 << 20..8 << 20).contains(&live), "{live} octets");
     server.stop();
+}
+
+/// What the server last ran with had sizes of articles that the smaller buffers do not take, so every command without `--config` was refused.
+#[test]
+fn offline_commands_know_a_spool_whose_buffers_became_smaller() {
+    let spool = Spool::new();
+    let sized = |octets: &str, article: &str| {
+        let articles = format!("[articles]\noctets_max = \"{article}\"");
+        let changes = [("8MiB", octets), ("[articles]", &*articles)];
+        spool.configure(&Spool::changed(&changes));
+    };
+    sized("16MiB", "3MiB");
+    spool.serve().stop();
+    sized("8MiB", "1MiB");
+    spool.text(&["store", "resize"]);
+    let mut command = newsreel();
+    command.args(["group", "list", "--spool"]).arg(spool.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// It had to be stopped for that.

@@ -226,7 +226,7 @@ async fn copies_among_what_is_attached_are_known_to_a_dry_run() {
 /// What was cancelled where the files come from came back, and longest from segments, which had nothing that tells it.
 #[tokio::test]
 async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
-    for segments in [false, true] {
+    for (segments, is_headless) in [(false, false), (true, false), (true, true)] {
         let (old, _) = source(segments).await;
         let gone = [3, 400, 401, 999];
         let ids = gone.map(|n| ArticleRef::Id(format!("<{n}@t.example>")));
@@ -242,6 +242,14 @@ async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
                 vec![PathBuf::from("/elsewhere")]
             }
         };
+        // Then nothing says where a segment ends and what was withdrawn of it begins.
+        for entry in disk.list(Path::new("/elsewhere")).unwrap_or_default() {
+            let path = Path::new("/elsewhere").join(entry.name);
+            let file = disk.open(&path, OpenMode::ReadWrite);
+            if is_headless {
+                file.unwrap().write_at(&[0x55; 8192], 0).unwrap();
+            }
+        }
         let world = World::on(Arc::new(disk), config(ROOM));
         let is_here = async |n: usize| world.by_id(&format!("<{n}@t.example>")).await.is_some();
         let kept = ARTICLES - 4;

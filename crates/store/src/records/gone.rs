@@ -16,6 +16,9 @@ const MAGIC: &[u8; 8] = b"NRGONE01";
 /// Octets in front of a list: the magic, how many follow, and the checksum of both and of these.
 const HEAD: usize = 16;
 const ENTRY: usize = 4;
+/// Octets read at once, and so many at the end of a file in which its lists are looked for.
+const WINDOW: usize = 1 << 20;
+const LISTS_OCTETS_MAX: u64 = 256 << 20;
 
 /// The lists of a file.
 #[derive(Debug, Default)]
@@ -90,6 +93,28 @@ impl Gone {
         }
     }
 
+    /// Where the lists of a segment begin whose header is lost, and with it how many octets it has; `None`: it has none.
+    pub(crate) fn begin(file: &dyn File, key: FileKey) -> newsreel_host::Result<Option<u64>> {
+        let len = file.len()?;
+        let mut at = len - (len / 2).min(LISTS_OCTETS_MAX);
+        let mut window = vec![0; WINDOW];
+        loop {
+            let got = file.read_at(&mut window, at)?;
+            let places = window[..got].windows(MAGIC.len()).enumerate();
+            for (place, _) in places.filter(|(_, octets)| octets == MAGIC) {
+                let begin = at + place as u64;
+                if !Self::read(file, begin, key)?.offsets.is_empty() {
+                    return Ok(Some(begin));
+                }
+            }
+            if got < WINDOW {
+                return Ok(None);
+            }
+            // One may lie across.
+            at += (WINDOW - MAGIC.len()) as u64;
+        }
+    }
+
     /// Notes more of them, durably.
     pub(crate) fn add(
         &self,
@@ -155,6 +180,20 @@ mod tests {
         // Another file's are nobody's.
         let others = Gone::read(file.as_ref(), OCTETS, FileKey::of(&[5; 16]));
         assert!(others.unwrap().offsets.is_empty());
+    }
+
+    #[test]
+    fn they_are_found_without_the_size() {
+        let file = file();
+        let begin = |key| Gone::begin(file.as_ref(), key).unwrap();
+        assert_eq!(begin(key()), None);
+        // An article that says so is none of them.
+        file.write_at(MAGIC, OCTETS - 4096).unwrap();
+        assert_eq!(begin(key()), None);
+        add(file.as_ref(), &[4096]);
+        add(file.as_ref(), &[8192]);
+        assert_eq!(begin(key()), Some(OCTETS));
+        assert_eq!(begin(FileKey::of(&[5; 16])), None);
     }
 
     #[test]

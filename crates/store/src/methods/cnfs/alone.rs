@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_host::{Disk, OpenMode};
+use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId};
 
 use super::create::new_header;
@@ -15,8 +15,9 @@ use super::rescue;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
 use crate::records::buffer::Buffer;
-use crate::records::format::{RECORD_HEADER, RecordHeader};
-use crate::records::geometry::BLOCK_MIN;
+use crate::records::format::{FileHeader, FileKey, Hints, RECORD_HEADER, RecordHeader};
+use crate::records::geometry::{BLOCK_MIN, Geometry};
+use crate::records::gone::Gone;
 use crate::records::headers::{Headers, read_headers};
 use crate::records::memory::Pool;
 use crate::records::placing::true_end;
@@ -45,7 +46,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         config.name.clone_from(&header.name);
     }
     let pool = Arc::new(Pool::default());
-    let mut owner = Owner {
+    let owner = Owner {
         config: &config,
         path,
         spool: [0; 16],
@@ -63,7 +64,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
             return Err(wrong("this is no file of a buffer or segment".to_owned()));
         }
         Headers::Lost(why) => match rescue::header(file.as_ref(), &owner, BufferId(0))? {
-            Some((header, _)) => (header, Some(why)),
+            Some((header, _)) => (without_lists(file.as_ref(), header)?, Some(why)),
             None => {
                 let why = format!(
                     "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
@@ -73,7 +74,15 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
             }
         },
     };
-    owner.spool = header.spool;
+    let config = BufferConfig {
+        octets: header.octets,
+        ..config.clone()
+    };
+    let owner = Owner {
+        config: &config,
+        spool: header.spool,
+        ..owner
+    };
     let len = file.len()?;
     if len < header.octets {
         let cut = format!(
@@ -87,6 +96,28 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     cyclic.file.look_for_gone();
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
+}
+
+/// A header that was made again for all of a file: what lies behind the end of a segment is no part of it.
+fn without_lists(file: &dyn File, header: FileHeader) -> Result<FileHeader> {
+    let octets = Gone::begin(file, FileKey::of(&header.uuid))?;
+    let geometry = octets.and_then(|octets| Geometry::of(octets, header.block));
+    let start = geometry.as_ref().and_then(|geometry| geometry.start_of(1));
+    let (Some(octets), Some(geometry), Some(start)) = (octets, geometry, start) else {
+        return Ok(header);
+    };
+    Ok(FileHeader {
+        octets,
+        data_start: geometry.data_start,
+        narrowing: None,
+        hints: Hints {
+            end: start,
+            reserved: start,
+            bitmap_end: start,
+            ..header.hints
+        },
+        ..header
+    })
 }
 
 /// Finds the end of what was written, from the header or the first record on, whichever is later.

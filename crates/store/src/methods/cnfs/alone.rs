@@ -55,7 +55,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         pool: &pool,
         may_be_cut: true,
     };
-    let (header, mut complaint) = match headers {
+    let (header, complaint) = match headers {
         Headers::Sound(header, _, complaint) => (*header, complaint),
         Headers::Blank => return Err(wrong("it is empty".to_owned())),
         Headers::Damaged(why) => return Err(wrong(why)),
@@ -83,14 +83,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         spool: header.spool,
         ..owner
     };
-    let len = file.len()?;
-    if len < header.octets {
-        let cut = format!(
-            "it was cut: of {} octets {len} are there; what lay behind them is lost, and all in front of them is shown",
-            header.octets
-        );
-        complaint = Some(complaint.map_or(cut.clone(), |other| format!("{other}; {cut}")));
-    }
+    let complaint = told_of_cut(complaint, file.len()?, header.octets);
     let told = (complaint, false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
     cyclic.file.look_for_gone();
@@ -118,6 +111,17 @@ fn without_lists(file: &dyn File, header: FileHeader) -> Result<FileHeader> {
         },
         ..header
     })
+}
+
+/// What is to be told of a file, and that it was cut, if it was.
+fn told_of_cut(complaint: Option<String>, len: u64, octets: u64) -> Option<String> {
+    if len >= octets {
+        return complaint;
+    }
+    let cut = format!(
+        "it was cut: of {octets} octets {len} are there; what lay behind them is lost, and all in front of them is shown"
+    );
+    Some(complaint.map_or(cut.clone(), |other| format!("{other}; {cut}")))
 }
 
 /// Finds the end of what was written, from the header or the first record on, whichever is later.

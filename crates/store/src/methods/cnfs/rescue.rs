@@ -13,7 +13,7 @@ use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Hints, Narrowing, RecordHeader};
-use crate::records::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
+use crate::records::geometry::{BITMAP_START, Geometry, PAGE, in_memory};
 use crate::records::signed::{Signed, signed};
 
 /// Octets read at once.
@@ -78,10 +78,13 @@ pub(super) fn header(
 fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64> {
     let usual = geometry.data_start;
     let until = geometry.data_end.min(usual + LATER_OCTETS_MAX);
-    let found = first_record(file, (BITMAP_START + PAGE, until), key)?;
+    let found = first_record(file, (BITMAP_START + PAGE, until), key, PAGE)?;
     let found = found.unwrap_or(usual);
-    // The first record may be damaged: then it has a bit all the same, and in a bitmap that reaches further no bits are of itself.
-    let is_behind = found > usual && read_starts(file, geometry, usual, found)?.is_empty();
+    // The first record may be damaged: then others lie in front of what begins on a page, or it has a bit all the same; in a bitmap that
+    // reaches further are no records, and no bits of itself.
+    let is_behind = found > usual
+        && first_record(file, (usual, found), key, geometry.block)?.is_none()
+        && read_starts(file, geometry, usual, found)?.is_empty();
     Ok(if found < usual || is_behind {
         found
     } else {
@@ -89,18 +92,25 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
     })
 }
 
-/// The first page of a stretch that begins with a sound record.
-fn first_record(file: &dyn File, (from, until): (u64, u64), key: FileKey) -> Result<Option<u64>> {
-    let mut window = vec![0; in_memory(WINDOW)];
+/// The first sound record of a stretch, of those that begin a multiple of `step` behind its begin.
+fn first_record(
+    file: &dyn File,
+    (from, until): (u64, u64),
+    key: FileKey,
+    step: u64,
+) -> Result<Option<u64>> {
+    let at_once = WINDOW - WINDOW % step;
+    let step = in_memory(step);
+    let mut window = vec![0; in_memory(at_once)];
     let mut at = from;
     while at < until {
-        let octets = &mut window[..in_memory(WINDOW.min(until - at))];
+        let octets = &mut window[..in_memory(at_once.min(until - at))];
         match file.read_exact_at(octets, at) {
             Err(error) if error.is_medium() => octets.fill(0),
             read => read?,
         }
-        for (page, at) in octets.chunks(PAGE_LEN).zip((at..).step_by(PAGE_LEN)) {
-            let record = RecordHeader::decode(page, key);
+        for (octets, at) in octets.chunks(step).zip((at..).step_by(step)) {
+            let record = RecordHeader::decode(octets, key);
             if record.is_ok_and(|record| record.position.offset() == at) {
                 return Ok(Some(at));
             }

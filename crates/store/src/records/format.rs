@@ -259,6 +259,16 @@ pub struct Hints {
 }
 
 impl Hints {
+    /// Those of a file in which nothing is known to lie behind `start`.
+    pub(crate) const fn at(self, start: Position) -> Self {
+        Self {
+            end: start,
+            reserved: start,
+            bitmap_end: start,
+            ..self
+        }
+    }
+
     /// The same in a file that has become smaller.
     pub(crate) fn normal(self, geometry: &Geometry) -> Self {
         Self {

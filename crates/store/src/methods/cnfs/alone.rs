@@ -15,7 +15,7 @@ use super::rescue;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
 use crate::records::buffer::Buffer;
-use crate::records::format::{FileHeader, FileKey, Hints, RECORD_HEADER, RecordHeader};
+use crate::records::format::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::records::geometry::{BLOCK_MIN, Geometry};
 use crate::records::gone::Gone;
 use crate::records::headers::{Headers, read_headers};
@@ -103,12 +103,7 @@ fn without_lists(file: &dyn File, header: FileHeader) -> Result<FileHeader> {
         octets,
         data_start: geometry.data_start,
         narrowing: None,
-        hints: Hints {
-            end: start,
-            reserved: start,
-            bitmap_end: start,
-            ..header.hints
-        },
+        hints: header.hints.at(start),
         ..header
     })
 }

@@ -12,7 +12,7 @@ use super::bitmap::read_starts;
 use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
-use crate::records::format::{FileHeader, FileKey, Hints, Narrowing, RecordHeader};
+use crate::records::format::{FileHeader, FileKey, Narrowing, RecordHeader};
 use crate::records::geometry::{BITMAP_START, Geometry, PAGE, in_memory};
 use crate::records::signed::{Signed, signed};
 
@@ -60,12 +60,7 @@ pub(super) fn header(
     let Some(start) = header.geometry().and_then(|geometry| geometry.start_of(1)) else {
         return Ok(None);
     };
-    header.hints = Hints {
-        end: start,
-        reserved: start,
-        bitmap_end: start,
-        ..header.hints
-    };
+    header.hints = header.hints.at(start);
     let random: [u8; 12] = random_bytes()?;
     Ok(key.uuid(&random).map(|uuid| {
         header.uuid = uuid;

@@ -698,12 +698,7 @@ fn not_named_right(path: &Path) -> newsreel_host::Error {
 pub(super) fn first_header(header: FileHeader, geometry: &Geometry) -> FileHeader {
     let start = geometry.start_of(1).unwrap_or_default();
     FileHeader {
-        hints: Hints {
-            end: start,
-            reserved: start,
-            bitmap_end: start,
-            ..header.hints
-        },
+        hints: header.hints.at(start),
         ..header
     }
 }

@@ -2,16 +2,19 @@
 //!
 //! Such a file is removed only where it is certain that nobody needs it: the article was taken when it came again, has a card of this
 //! set and a sound file of its own, and this one is a copy of it, to which no other path leads; or a move was ended, and the article is read
-//! in another set, has the same octets there, and no file that this one is.  What else nobody is led to is told of and stays: it may be of a
+//! in another set, has the same octets there, and no file that this one is; or the history knows that the article lay in this set and was
+//! withdrawn.  What else nobody is led to is told of and stays: it may be of a
 //! catalogue or a log that was lost.  What is just being written is no stray: who looks waits for the commit under way, and
 //! looks again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use newsreel_index::Led;
 use newsreel_store::{Blocking, BufferReader, Error as StoreError, FileOf, FileWalk, Lying, Want};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{MessageId, Token};
+use newsreel_wire::{IdHash, MessageId, Position, Token};
 
 use crate::requests::Request;
 use crate::scrub_cards::LostCards;
@@ -32,6 +35,8 @@ pub(crate) struct Strays<'a> {
     removed: u64,
     /// Those of articles that lie in other sets.
     moved: u64,
+    /// Those of articles that were withdrawn.
+    withdrawn: u64,
     stay: u64,
     /// The first of those that stay.
     first: Option<PathBuf>,
@@ -51,6 +56,7 @@ impl<'a> Strays<'a> {
             met: Vec::new(),
             removed: 0,
             moved: 0,
+            withdrawn: 0,
             stay: 0,
             first: None,
             closed: 0,
@@ -91,8 +97,13 @@ impl<'a> Strays<'a> {
 
     /// Where the article of this message-id lies.
     fn token_of(&self, id: Option<&str>) -> Option<Token> {
-        let hash = self.shared.id_hash(MessageId::parse(id?.as_bytes()).ok()?);
+        let hash = self.hash_of(id)?;
         self.shared.views.history().lookup(&hash).ok()??.token
+    }
+
+    fn hash_of(&self, id: Option<&str>) -> Option<IdHash> {
+        let id = MessageId::parse(id?.as_bytes()).ok()?;
+        Some(self.shared.id_hash(id))
     }
 
     /// Whose a file is in which this message-id stands.
@@ -121,6 +132,37 @@ impl<'a> Strays<'a> {
             && self.buffer.has_text(file, text)
     }
 
+    /// Of files that nobody needs where their articles lay here and were withdrawn, those of which the history says so.  What it merely
+    /// remembers may be of a spool that somebody wants to take in.
+    fn went(&self, met: &[(Lying, Option<IdHash>)]) -> BTreeSet<IdHash> {
+        let history = self.shared.views.history();
+        let is_nowhere = |hash: &IdHash| {
+            let known = history.lookup(hash);
+            known.is_ok_and(|entry| entry.is_some_and(|entry| entry.token.is_none()))
+        };
+        let hashes = met.iter().filter_map(|(_, hash)| *hash);
+        let nowhere: BTreeSet<IdHash> = hashes.filter(is_nowhere).collect();
+        let mut went = BTreeSet::new();
+        if nowhere.is_empty() {
+            return went;
+        }
+        let walk = history.tokens_in(self.buffer.id(), Position::ZERO..Position(u64::MAX));
+        let asked = walk.and_then(|mut walk| {
+            let mut is_led = |led: Led| {
+                if nowhere.contains(&led.hash) {
+                    went.insert(led.hash);
+                }
+            };
+            while walk.step(history, &mut is_led)? {}
+            Ok(())
+        });
+        if let Err(error) = asked {
+            let set = self.buffer.name();
+            tracing::warn!(%error, set, "whose the files are to which no card leads cannot be told of all");
+        }
+        went
+    }
+
     /// Looks again at what was met, when what was on its way has come, and removes what is a copy.
     fn settle(&mut self) {
         let met = std::mem::take(&mut self.met);
@@ -129,6 +171,7 @@ impl<'a> Strays<'a> {
             return;
         };
         self.shared.have_done(Request::Clear(Vec::new()));
+        let mut left = Vec::new();
         for (file, id) in met {
             match self.whose(&file, &[], id.as_deref()) {
                 FileOf::Article => {}
@@ -144,10 +187,17 @@ impl<'a> Strays<'a> {
                 }
                 // It went with the commit that was under way.
                 _ if !self.shared.disk.exists(&file.path).unwrap_or(true) => {}
-                FileOf::Copy | FileOf::Unknown => {
-                    self.stay += 1;
-                    self.first.get_or_insert(file.path);
-                }
+                FileOf::Copy | FileOf::Unknown => left.push((file, self.hash_of(id.as_deref()))),
+            }
+        }
+        let went = self.went(&left);
+        for (file, hash) in left {
+            let is_to_go = file.is_plain && hash.is_some_and(|hash| went.contains(&hash));
+            if is_to_go && self.buffer.remove_copy(&file.path).is_ok() {
+                self.withdrawn += 1;
+            } else {
+                self.stay += 1;
+                self.first.get_or_insert(file.path);
             }
         }
     }
@@ -189,6 +239,12 @@ impl<'a> Strays<'a> {
             told.push(format!(
                 "files to which no card leads, of articles that lie in other sets, left by a move that was ended: {}; they were removed",
                 self.moved
+            ));
+        }
+        if self.withdrawn > 0 {
+            told.push(format!(
+                "files to which no card leads, of articles that were cancelled, expired or moved: {}; they were removed",
+                self.withdrawn
             ));
         }
         if let Some(first) = self.first {

@@ -507,6 +507,72 @@ async fn a_scrub_tells_of_files_without_cards_and_removes_copies_alone() {
     }
 }
 
+/// A file of an article that was cancelled stayed for ever where nothing of its card is left, and with it the text that was to go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_removes_files_without_cards_of_articles_that_were_withdrawn() {
+    for (method, is_sealed) in methods().flat_map(|method| [(method, false), (method, true)]) {
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), files_config(method, |_| {}));
+        feed(&world, 0, 6).await;
+        let octets = |path: &PathBuf| read_whole(&memory, path, 1 << 16).unwrap();
+        let found = files(&memory, Path::new(DIR));
+        let file_of = |n: usize| {
+            let id = format!("Message-ID: <{n}@t.example>");
+            let is_it = |path: &&PathBuf| String::from_utf8(octets(path)).unwrap().contains(&id);
+            found.iter().find(is_it).unwrap().clone()
+        };
+        let made = [0, 1, 2].map(file_of);
+        let text = |n: usize| octets(&made[n]);
+        let (cancelled, alive_one) = (text(0), text(1));
+        let strange = String::from_utf8(text(2)).unwrap();
+        let strange = strange.replace("Message-ID: <", "Message-ID: <other-");
+        let outcomes = world.engine.withdraw(&ids(&[0]), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 1]);
+        // It is removed with the next commit, and known by a bucket, or not yet.
+        feed(&world, 6, 1).await;
+        if is_sealed {
+            world.seal();
+        }
+        let put = |n: usize, octets: &[u8]| {
+            let path = PathBuf::from(format!("{}+", made[n].display()));
+            let file = memory.open(&path, OpenMode::CreateNew).unwrap();
+            file.write_at(octets, 0).unwrap();
+            path
+        };
+        assert!(!memory.exists(&made[0]).unwrap(), "{method}");
+        let again = memory.open(&made[0], OpenMode::CreateNew).unwrap();
+        again.write_at(&cancelled, 0).unwrap();
+        let (left, stranger) = (put(0, &cancelled), put(2, strange.as_bytes()));
+        let scrub = || {
+            world
+                .engine
+                .scrub(&[], 0, &mut |_, _| true)
+                .unwrap()
+                .headers
+        };
+        let said = scrub();
+        let told = "that were cancelled, expired or moved: 2; they were removed";
+        assert!(
+            said.iter().any(|said| said.contains(told)),
+            "{method}: {said:?}"
+        );
+        let there = [&made[0], &left, &made[1], &stranger].map(|path| memory.exists(path).unwrap());
+        assert_eq!(
+            there,
+            [false, false, true, true],
+            "{method}, sealed: {is_sealed}"
+        );
+        assert_eq!(text(1), alive_one);
+        let said = scrub();
+        assert!(
+            said.len() == 1 && said[0].contains("no card leads: 1, "),
+            "{said:?}"
+        );
+        assert_eq!(alive(&world, 7).await, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
+}
+
 /// The catalogue has a single copy: where it was lost, so were all articles, though each of their files was there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_catalogue_is_made_again_from_the_files() {

@@ -33,13 +33,17 @@ pub enum Error {
     },
     /// There is no log and no checkpoint, but articles.
     #[error(
-        "the log of this spool, {}, is gone, and no checkpoint had been made yet: nothing tells which groups there were and \
-         which numbers were given; nothing was touched; restore the log from a copy, or begin anew with another spool",
-        path.display()
+        "the log of this spool, {}, is gone, and {} has no checkpoint: the views are gone, too, or none had been made yet. Nothing \
+         tells which groups there were and which numbers were given; nothing was touched; restore the log from a copy, and the \
+         views if there were any, or begin anew with another spool: `newsreel store attach` takes the articles of this one in",
+        path.display(),
+        views.display()
     )]
     NothingButArticles {
         /// The log's directory.
         path: PathBuf,
+        /// The views' directory.
+        views: PathBuf,
     },
     /// The spool was made by a newer newsreel, or is none.
     #[error("{} is no spool of this version: {why}", path.display())]

@@ -450,7 +450,10 @@ fn not_over_articles(store: &Store, spool: &Spool, is_new: bool) -> Result<(), E
         is_hurt: false,
     };
     if is_new && spool.key.is_some() && store.may_have_left(&[], missing)? {
-        return Err(Error::NothingButArticles { path: spool.log() });
+        return Err(Error::NothingButArticles {
+            path: spool.log(),
+            views: spool.index(),
+        });
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 //!
 //! A line of text each: id, method, name, the UUID of its files where they can all be away, and a word for one that takes nothing new
 //! (`retired`), of which nothing is left (`drained`), or that was let go (`dropped`); the first line has a checksum of the others.  It is written after the buffer
-//! was made, twice; one of the two is enough.  A buffer that is not in it yet is taken in when it is opened.
+//! was made, twice; one of the two is enough.  A buffer that is not in it yet is taken in when it is opened.  Where both are damaged it is
+//! made again of what they say alike and of the buffers that are there, and none that is missing is taken for a new one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ const VERSION_OF_WORDS: u32 = 3;
 const VERSION_PLAIN: u32 = 2;
 /// 65536 buffers of at most 120 octets a line.
 pub const OCTETS_MAX: usize = 8 << 20;
+/// Behind the names of what was damaged.
+const ASIDE: &str = ".damaged";
 /// In front of the UUID of a buffer's files.
 const UUID: &str = "uuid=";
 
@@ -37,6 +40,8 @@ pub(crate) struct Register {
     path: PathBuf,
     entries: Vec<Entry>,
     is_changed: bool,
+    /// Its files, where none is sound.
+    damaged: Vec<(PathBuf, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +85,7 @@ impl Register {
     /// Reads the register in this directory; none there is an empty one.
     pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Self> {
         let path = dir.join("register");
-        let (mut found, mut damaged) = (Vec::new(), false);
+        let (mut found, mut damaged) = (Vec::new(), Vec::new());
         for path in [path.clone(), copy_of(&path)] {
             match read_what_is_left(disk, &path, OCTETS_MAX) {
                 Ok(text) if is_newer(&text) => {
@@ -92,8 +97,8 @@ impl Register {
                 Ok(text) => match parse(&text) {
                     Some(entries) => found.push((entries, text)),
                     None => {
-                        damaged = true;
                         tracing::error!(path = %path.display(), "the register of buffers is damaged");
+                        damaged.push((path, text));
                     }
                 },
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -103,21 +108,41 @@ impl Register {
         // Both are the same, but for a crash between them: then the first is the newer.
         let is_whole = matches!(&found[..], [(_, first), (_, second)] if first == second);
         let entries = match found.into_iter().next() {
-            Some((entries, _)) => entries,
-            None if damaged => {
-                return Err(Error::Config(format!(
-                    "{} is damaged, and so is its copy; remove both: they are made again from the buffers that are \
-                     there",
-                    path.display()
-                )));
+            Some((entries, _)) => {
+                damaged.clear();
+                entries
             }
-            None => Vec::new(),
+            None => said_alike(&damaged),
         };
+        if !damaged.is_empty() {
+            tracing::error!(
+                known = entries.len(),
+                "nothing of the register of buffers is sound: it is made again of what both of its files say alike and of the buffers that \
+                 are there; which others were retired or let go is forgotten"
+            );
+        }
         Ok(Self {
             path,
             is_changed: !is_whole && !entries.is_empty(),
             entries,
+            damaged,
         })
+    }
+
+    /// Whether there may have been buffers that it does not know any more.
+    pub(crate) const fn is_in_doubt(&self) -> bool {
+        !self.damaged.is_empty()
+    }
+
+    /// All buffers are open, so it has them: what was damaged is kept under other names.
+    pub(crate) fn settle(&mut self, disk: &dyn Disk) -> Result<()> {
+        for (path, text) in self.damaged.drain(..) {
+            let mut aside = path.into_os_string();
+            aside.push(ASIDE);
+            replace_file(disk, Path::new(&aside), &text)?;
+            self.is_changed = true;
+        }
+        self.save(disk)
     }
 
     /// Whether a buffer of this name was ever made.
@@ -252,9 +277,9 @@ impl Register {
         }
     }
 
-    /// Writes what was entered, durably.
+    /// Writes what was entered, durably; where it was damaged not before it [has all](Self::settle).
     pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {
-        if self.is_changed {
+        if self.is_changed && !self.is_in_doubt() {
             if let Some(dir) = self.path.parent() {
                 disk.create_dir_all(dir)?;
             }
@@ -349,30 +374,58 @@ fn parse(text: &[u8]) -> Option<Vec<Entry>> {
     if !rest.is_empty() && !rest.ends_with('\n') {
         return None;
     }
-    rest.split_terminator('\n')
-        .map(|line| {
-            let mut words = Standing::WORDS.iter();
-            let word =
-                words.find_map(|(standing, word)| Some((line.strip_suffix(word)?, *standing)));
-            let (line, standing) = word.unwrap_or((line, Standing::InUse));
-            if standing.is_late() && version < VERSION_OF_WORDS {
-                return None;
-            }
-            let mut words = line.split(' ');
-            let mut entry = Entry {
-                id: BufferId(words.next()?.parse().ok()?),
-                method: words.next()?.to_owned(),
-                name: words.next()?.to_owned(),
-                uuid: None,
-                standing,
-            };
-            if let Some(word) = words.next() {
-                let digits = word.strip_prefix(UUID).filter(|_| version >= VERSION)?;
-                entry.uuid = Some(octets_of(digits)?);
-            }
-            words.next().is_none().then_some(entry)
-        })
-        .collect()
+    let lines = rest.split_terminator('\n');
+    lines.map(|line| entry(line, version)).collect()
+}
+
+/// The buffer of which a line tells.
+fn entry(line: &str, version: u32) -> Option<Entry> {
+    let mut words = Standing::WORDS.iter();
+    let word = words.find_map(|(standing, word)| Some((line.strip_suffix(word)?, *standing)));
+    let (line, standing) = word.unwrap_or((line, Standing::InUse));
+    if standing.is_late() && version < VERSION_OF_WORDS {
+        return None;
+    }
+    let mut words = line.split(' ');
+    let mut entry = Entry {
+        id: BufferId(words.next()?.parse().ok()?),
+        method: words.next()?.to_owned(),
+        name: words.next()?.to_owned(),
+        uuid: None,
+        standing,
+    };
+    if let Some(word) = words.next() {
+        let digits = word.strip_prefix(UUID).filter(|_| version >= VERSION)?;
+        entry.uuid = Some(octets_of(digits)?);
+    }
+    words.next().is_none().then_some(entry)
+}
+
+/// The buffers of which two damaged registers have the same line: that was written so.
+fn said_alike(damaged: &[(PathBuf, Vec<u8>)]) -> Vec<Entry> {
+    let [(_, first), (_, second)] = damaged else {
+        return Vec::new();
+    };
+    let lines = |text: &'_ [u8]| -> Vec<Vec<u8>> {
+        let whole = text.split_inclusive(|octet| *octet == b'\n');
+        whole.map(<[u8]>::to_vec).collect()
+    };
+    let (first, second) = (lines(first), lines(second));
+    let mut alike: Vec<Entry> = Vec::new();
+    for line in first.iter().filter(|line| second.contains(line)) {
+        let text = line.strip_suffix(b"\n");
+        let text = text.and_then(|line| std::str::from_utf8(line).ok());
+        let Some(entry) = text.and_then(|line| entry(line, VERSION)) else {
+            continue;
+        };
+        if alike
+            .iter()
+            .all(|one| one.id != entry.id && one.name != entry.name)
+        {
+            alike.push(entry);
+        }
+    }
+    alike
 }
 
 /// The octets that these 32 digits say.
@@ -539,13 +592,54 @@ mod tests {
         for ruined in &files {
             disk.corrupt(ruined, 0, b"x").unwrap();
         }
-        let error = Register::open(&disk, dir).unwrap_err().to_string();
-        assert!(error.contains("so is its copy"), "{error}");
+        let register = Register::open(&disk, dir).unwrap();
+        assert!(register.is_in_doubt() && register.has("A"));
         // A later version is not passed over for an older copy, nor called damaged.
         let later = format!("newsreel buffers 5 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
         replace_file(&disk, &files[0], later.as_bytes()).unwrap();
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("later newsreel"), "{error}");
+    }
+
+    /// Such a spool had not been opened before somebody removed both.
+    #[test]
+    fn what_two_damaged_registers_say_alike_is_kept() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/buffers");
+        let mut register = Register::open(&disk, dir).unwrap();
+        for (id, name) in [(1, "A"), (2, "B"), (3, "C"), (4, "D")] {
+            register.enter(BufferId(id), "cnfs", name).unwrap();
+        }
+        register.set_standing("A", Standing::Dropped);
+        register.set_standing("D", Standing::Retired);
+        register.save(&disk).unwrap();
+        let files = ["register", "register.copy"].map(|name| dir.join(name));
+        let whole = read_whole(&disk, &files[0], OCTETS_MAX).unwrap();
+        let at = |line: &str| {
+            let mut places = whole.windows(line.len());
+            places.position(|octets| octets == line.as_bytes()).unwrap() as u64
+        };
+        // Each of them in another place.
+        disk.corrupt(&files[0], at("2 cnfs B"), b"7").unwrap();
+        disk.corrupt(&files[1], at("3 cnfs C"), b"x").unwrap();
+        let damaged = files
+            .each_ref()
+            .map(|path| read_whole(&disk, path, OCTETS_MAX).unwrap());
+        let mut register = Register::open(&disk, dir).unwrap();
+        let standing = ["A", "B", "C", "D"].map(|name| register.standing(name));
+        let expected = [Some(Standing::Dropped), None, None, Some(Standing::Retired)];
+        assert_eq!(standing, expected);
+        // Nothing is written before all buffers are known.
+        register.enter(BufferId(2), "cnfs", "B").unwrap();
+        register.save(&disk).unwrap();
+        assert!(Register::open(&disk, dir).unwrap().is_in_doubt());
+        register.settle(&disk).unwrap();
+        let register = Register::open(&disk, dir).unwrap();
+        assert!(!register.is_in_doubt() && register.has("B") && !register.has("C"));
+        let aside = ["register.damaged", "register.copy.damaged"].map(|name| dir.join(name));
+        let aside = aside.map(|path| read_whole(&disk, &path, OCTETS_MAX).unwrap());
+        assert_eq!(aside, damaged);
+        assert!(register_damage(&disk, dir).unwrap().is_empty());
     }
 
     /// What the medium does not give is damage like any other.

@@ -114,7 +114,7 @@ impl Store {
             cyclic.append(&mut opened.cyclic);
         }
         if access == Access::Write {
-            register.save(disk.as_ref())?;
+            register.settle(disk.as_ref())?;
         }
         let reader = Arc::new(StoreReader::new(readers));
         let place = (Arc::clone(disk), access);

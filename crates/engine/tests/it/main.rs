@@ -33,6 +33,7 @@ mod old_log;
 mod outgoing;
 mod refusing;
 mod reloading;
+mod register;
 mod room;
 mod scale;
 mod scrubbing;

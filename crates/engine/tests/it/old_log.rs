@@ -346,6 +346,41 @@ async fn a_log_that_is_lost_before_the_first_checkpoint_is_told() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// Log and views were removed together, and it said that no checkpoint had been made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_and_views_that_are_lost_together_are_told() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    assert!(all(&world.send(&articles(0, 20)).await, Outcome::Accepted));
+    world.seal();
+    let left = memory.crash_losing_all();
+    empty(&left, "/spool/log");
+    let views: Vec<PathBuf> = files(&left, Path::new("/spool/index"))
+        .into_keys()
+        .collect();
+    assert!(views.len() > 2, "{views:?}");
+    views.iter().for_each(|path| left.remove(path).unwrap());
+    let before = files(&left, Path::new("/spool"));
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let disk: Arc<dyn Disk> = Arc::new(left);
+    let opened = Engine::open(
+        world.config.clone(),
+        Arc::clone(&disk),
+        clock,
+        &mut |_, _, _| {},
+    );
+    let error = opened.map(|_| ()).unwrap_err().to_string();
+    let lost = [
+        "/spool/log",
+        "/spool/index",
+        "the views are gone, too",
+        "store attach",
+    ];
+    assert!(lost.iter().all(|lost| error.contains(lost)), "{error}");
+    assert!(!error.contains("no checkpoint had been made"), "{error}");
+    assert!(files(disk.as_ref(), Path::new("/spool")) == before);
+}
+
 /// Without the key of the history's hash nothing can be told from views and buffers alone.  So the server says what is
 /// missing, and touches nothing that a copy could still mend.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -311,6 +311,13 @@ fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create
              out of the configuration, let it go with `newsreel serve --drop-buffer {name}`, and give a new one another name"
         )));
     }
+    if opening.register.is_in_doubt() {
+        return Err(owner.wrong(format!(
+            "{what}, and the spool's register of buffers, of which both files are damaged, cannot tell whether it had such a \
+             buffer; mount its disk or restore it; if it never had, take it out of the configuration for one start, \
+             which makes the register again"
+        )));
+    }
     if opening.access == Access::ReadOnly {
         return Err(owner.wrong(format!("{what}; it is made when the server starts")));
     }

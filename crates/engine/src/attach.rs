@@ -139,16 +139,22 @@ impl Walk {
         report.places.push(format!("{path}: {what}"));
     }
 
-    /// Counts what was cut off a file, once it was read up to there.
-    fn cut(&self, report: &mut Attached) {
-        let Some(at) = self.reader.cut_at() else {
-            return;
-        };
-        report.damaged += 1;
-        if report.places.len() < PLACES_NAMED_MAX {
-            let path = self.reader.facts().path;
-            let place = format!("{path}: nothing can be read from {at:#x} on: it was cut");
-            report.places.push(place);
+    /// Counts what was cut off a file, once it was read up to there, and what is damaged behind its articles.
+    fn passed(&self, report: &mut Attached) {
+        let cut = self.reader.cut_at();
+        let cut = cut.map(|at| format!("nothing can be read from {at:#x} on: it was cut"));
+        let noted = self.reader.notes_damaged_at().map(|at| {
+            format!(
+                "what is noted behind it of articles that were cancelled, expired or moved there is damaged at {at:#x}: some of those \
+                 may be among what is taken in"
+            )
+        });
+        for what in cut.into_iter().chain(noted) {
+            report.damaged += 1;
+            if report.places.len() < PLACES_NAMED_MAX {
+                let path = self.reader.facts().path;
+                report.places.push(format!("{path}: {what}"));
+            }
         }
     }
 
@@ -191,7 +197,7 @@ impl Walk {
         loop {
             match self.scan.step() {
                 Ok(None) => {
-                    self.cut(report);
+                    self.passed(report);
                     if !self.turn(report) {
                         return;
                     }

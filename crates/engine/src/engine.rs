@@ -45,6 +45,7 @@ use crate::recover::{self, Opened};
 use crate::requests::{GroupChange, GroupSpec, Request};
 use crate::scrub;
 use crate::scrub_state::ScrubState;
+use crate::scrub_walk::newest_in;
 use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
@@ -184,7 +185,7 @@ impl Engine {
         let (spool, views, journal) = (opened.spool, opened.views, opened.journal);
         let (applier, store) = (opened.applier, opened.store);
         let committed = opened.recovered.next.0.saturating_sub(1);
-        let scrubs = ScrubState::load(disk.as_ref(), &config.spool);
+        let scrubs = scrubs(&config, &disk, &store);
         let shared = Arc::new(Shared {
             offers: offers(&config.sequencer),
             policy: ArcSwap::from_pointee(Policy::new(&config)?),
@@ -523,6 +524,19 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
         checkpoint,
         background: start_background(shared)?,
     })
+}
+
+/// What is known of scrubs; where the log was too old, what is in the buffers by now is noted first: of that only their bitmaps may know that
+/// it was withdrawn.
+fn scrubs(config: &EngineConfig, disk: &Arc<dyn Disk>, store: &Store) -> ScrubState {
+    let mut scrubs = ScrubState::load(disk.as_ref(), &config.spool);
+    if store.are_bits_newer() {
+        for buffer in store.reader().buffers() {
+            scrubs.distrust(buffer.id(), newest_in(buffer));
+        }
+        scrubs.save(disk.as_ref(), &config.spool);
+    }
+    scrubs
 }
 
 fn start_background(shared: &Arc<Shared>) -> Result<Vec<(&'static str, Background)>, Error> {

@@ -221,7 +221,11 @@ impl LocalService {
             }
             Err(ReadError::Gone) => Ok(false),
             Err(ReadError::Removed) => {
-                blocking(shared, move |shared| shared.found_without_file(&token)).await?;
+                blocking(shared, move |shared| shared.found_removed(&token)).await?;
+                Ok(false)
+            }
+            Err(ReadError::Corrupt { .. }) if shared.store.lacks(&token) => {
+                blocking(shared, move |shared| shared.found_removed(&token)).await?;
                 Ok(false)
             }
             Err(error @ ReadError::Corrupt { .. }) => {

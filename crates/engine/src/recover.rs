@@ -7,6 +7,7 @@
 //! is.  Start-up reads the log behind the checkpoint and a few records of the store, whatever the spool's size; only where
 //! something was lost it reads more: the whole log for group rows, regions of the buffers for a log that is too old.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use newsreel_host::{Disk, random_bytes};
 use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
 use newsreel_store::methods::cnfs::CreateProgress;
-use newsreel_store::{Access, BatchWrite, Missing, Store, StoreReader};
-use newsreel_wire::{BufferId, IdHash, Sequence, Token};
+use newsreel_store::{Access, BatchWrite, LastKnown, Missing, Store, StoreReader};
+use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::config::EngineConfig;
@@ -363,6 +364,7 @@ fn resume(
     (views, from): (&Views, Sequence),
 ) -> Result<(Writes, Option<String>), Error> {
     let mut writes = Writes::new();
+    let known = last_known(views, replay);
     for token in replay.placed.drain(..) {
         store.replayed(&token);
     }
@@ -377,13 +379,47 @@ fn resume(
             from.0.saturating_sub(1)
         )
     });
+    // What headers say is durable in the log before: they prove that it has lost something, also where all articles can be taken from the buffers.
+    let headers = store.reader().facts().into_iter();
+    if headers.map(|facts| facts.header_sequence).max() > Some(last.0.max(from.0)) {
+        store.trust_bits();
+    }
     if let Some(doubt) = &doubt {
         tracing::error!("{doubt}; every buffer goes on behind its last record");
         replay.raise_to(views);
         store.distrust();
     }
     store.resume(&replay.marks(), last.max(left))?;
+    if doubt.is_none() {
+        store.find_lacking(&known)?;
+    }
     Ok((writes, doubt))
+}
+
+/// Where the last article of each buffer begins, by the checkpoint and by what is behind it.
+fn last_known(views: &Views, replay: &Replay) -> Vec<LastKnown> {
+    let mut known = BTreeMap::new();
+    for (buffer, sealed) in views.last_positions() {
+        let last = sealed;
+        known.insert(
+            buffer,
+            LastKnown {
+                buffer,
+                sealed,
+                last,
+            },
+        );
+    }
+    for token in &replay.placed {
+        let buffer = token.buffer();
+        let known = known.entry(buffer).or_insert(LastKnown {
+            buffer,
+            sealed: Position::ZERO,
+            last: Position::ZERO,
+        });
+        known.last = known.last.max(token.position());
+    }
+    known.into_values().collect()
 }
 
 /// Whether the views know of an article in a buffer that stands in front of it by the log: it must not be overwritten.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use newsreel_store::{BufferReader, WrongBits};
 use newsreel_wire::{IdHash, Position, Token};
 
+use crate::requests::Request;
 use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
 
@@ -18,6 +19,9 @@ pub(crate) struct Bits {
     from: Position,
     /// The articles that begin since then.
     pub(crate) starts: Vec<(Token, IdHash)>,
+    /// Those of them to which nobody is led, where only a mark in the record can tell it.
+    withdrawn: Vec<(Token, IdHash)>,
+    marked: u64,
     /// Somewhere since then it cannot be told what begins.
     pub(crate) is_unsure: bool,
     wrong: u64,
@@ -32,6 +36,8 @@ impl Bits {
         Self {
             from,
             starts: Vec::new(),
+            withdrawn: Vec::new(),
+            marked: 0,
             is_unsure: false,
             wrong: 0,
             is_written: true,
@@ -39,21 +45,50 @@ impl Bits {
         }
     }
 
+    /// An article begins here; whether nobody is led to it.
+    pub(crate) fn met(&mut self, buffer: &dyn BufferReader, met: (Token, IdHash), is_gone: bool) {
+        if is_gone && buffer.marks_withdrawn(met.0.position()) {
+            self.withdrawn.push(met);
+        }
+        self.starts.push(met);
+    }
+
     /// It goes on somewhere else.
     pub(crate) fn restart(&mut self, from: Position) {
         self.from = from;
         self.starts.clear();
+        self.withdrawn.clear();
         self.is_unsure = false;
     }
 
     /// Compares what was passed up to here.
     pub(crate) fn look(&mut self, shared: &Shared, buffer: &Arc<dyn BufferReader>, at: Position) {
+        self.mark(shared);
         if !self.is_unsure
             && let Err(error) = self.compare(shared, buffer, at)
         {
             tracing::error!(buffer = buffer.name(), %error, "its bitmap cannot be looked at");
         }
         self.restart(at);
+    }
+
+    /// Has the records marked of articles that were withdrawn when nothing did that yet.  What the history does not know may be of a log
+    /// that was lost, and to the copies of articles that move nobody is led yet.
+    fn mark(&mut self, shared: &Shared) {
+        let history = shared.views.history();
+        let mut withdrawn = std::mem::take(&mut self.withdrawn);
+        let Some(_nothing_moves) = shared.moving.rests().filter(|_| !withdrawn.is_empty()) else {
+            return;
+        };
+        withdrawn.retain(|(token, hash)| {
+            let known = history.lookup(hash);
+            known.is_ok_and(|entry| entry.is_some_and(|entry| !entry.leads_to(token)))
+        });
+        if !withdrawn.is_empty() {
+            self.marked += withdrawn.len() as u64;
+            let tokens = withdrawn.iter().map(|(token, _)| *token);
+            shared.have_done(Request::Clear(tokens.collect()));
+        }
     }
 
     fn compare(
@@ -75,7 +110,11 @@ impl Bits {
                 .find(|(token, _)| token.position() == *start);
             found.is_some_and(|(token, hash)| shared.is_wanted(token, hash))
         };
-        wrong.missing.retain(is_wanted);
+        let state = shared.scrubs.lock();
+        let missing = &mut wrong.missing;
+        missing.retain(|at| !state.is_distrusted(buffer.id(), *at));
+        drop(state);
+        missing.retain(is_wanted);
         let is_inside = |at: &Position| {
             let mut records = self.starts.iter().map(|(token, _)| {
                 let start = token.position();
@@ -151,7 +190,24 @@ impl Bits {
     }
 
     /// What was found, for people; it is logged, too.
-    pub(crate) fn told(&self, buffer: &str) -> Option<String> {
+    pub(crate) fn told(&self, buffer: &str) -> impl Iterator<Item = String> {
+        [self.told_of_bits(buffer), self.told_of_marks(buffer)]
+            .into_iter()
+            .flatten()
+    }
+
+    fn told_of_marks(&self, buffer: &str) -> Option<String> {
+        let marked = self.marked;
+        (marked > 0).then(|| {
+            let said = format!(
+                "articles that were withdrawn behind the end of its bitmap, whose records did not say so: {marked}; they were marked"
+            );
+            tracing::warn!(buffer, "{said}");
+            format!("buffer {buffer}: {said}")
+        })
+    }
+
+    fn told_of_bits(&self, buffer: &str) -> Option<String> {
         if self.wrong == 0 {
             return None;
         }

@@ -18,8 +18,8 @@ const FILE: &str = "scrub";
 const WORDS: &str = "newsreel scrub 1 ";
 /// So many damaged places are kept in mind, so that each is told once.
 pub const KNOWN_MAX: usize = 1000;
-/// A line for each of them, and two more.
-const OCTETS_MAX: usize = 128 * KNOWN_MAX;
+/// A line for each of them and for each of 65,535 buffers, and two more.
+const OCTETS_MAX: usize = 128 * KNOWN_MAX + (4 << 20);
 
 /// What a pass has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,6 +58,8 @@ pub(crate) struct ScrubState {
     pub(crate) last: Option<Done>,
     /// Damaged places, each with the pass that met it last.
     pub(crate) known: BTreeMap<(BufferId, Position), u64>,
+    /// Where buffers went on behind a log that was too old: of what lies before only the bitmaps may know that it was withdrawn.
+    pub(crate) distrusted: BTreeMap<BufferId, Position>,
 }
 
 impl ScrubState {
@@ -84,6 +86,18 @@ impl ScrubState {
         if let Err(error) = replace_file(disk, &spool.join(FILE), print(self).as_bytes()) {
             tracing::warn!(%error, "how far the scrub is cannot be noted");
         }
+    }
+
+    /// A start found the log too old, and the buffer goes on here.
+    pub(crate) fn distrust(&mut self, buffer: BufferId, before: Position) {
+        let known = self.distrusted.entry(buffer).or_default();
+        *known = before.max(*known);
+    }
+
+    /// Whether the bitmap of a buffer may know better than the history what was withdrawn there.
+    pub(crate) fn is_distrusted(&self, buffer: BufferId, at: Position) -> bool {
+        let before = self.distrusted.get(&buffer);
+        before.is_some_and(|before| at < *before)
     }
 
     /// Whether a pass is to begin, or to go on.  A clock that went back knows nothing of the last one.
@@ -168,6 +182,9 @@ fn print(state: &ScrubState) -> String {
         let (began, ended, tally) = (last.began.0, last.ended.0, tally(&last.tally));
         let _ = writeln!(out, "last {began} {ended} {tally}");
     }
+    for (buffer, before) in &state.distrusted {
+        let _ = writeln!(out, "distrusted {}", place((*buffer, *before)));
+    }
     for (at, pass) in &state.known {
         let _ = writeln!(out, "damaged {} {pass}", place(*at));
     }
@@ -224,6 +241,10 @@ fn parse(octets: &[u8]) -> Option<ScrubState> {
                     tally: tally()?,
                 });
             }
+            "distrusted" => {
+                let (buffer, before) = parse_place(words.get(1)?)?;
+                state.distrusted.insert(buffer, before);
+            }
             "damaged" if state.known.len() < KNOWN_MAX => {
                 state.known.insert(parse_place(words.get(1)?)?, number(2)?);
             }
@@ -269,6 +290,12 @@ mod tests {
             pass.tally.articles = 7;
         }
         state.found(at(2, 64, 1));
+        let (buffer, before) = at(3, 4096, 2);
+        state.distrust(buffer, before);
+        state.distrust(buffer, Position::ZERO);
+        assert!(
+            !state.is_distrusted(buffer, before) && state.is_distrusted(buffer, at(3, 64, 2).1)
+        );
         state.last = Some(Done {
             began: UnixTime(1),
             ended: UnixTime(2),
@@ -281,7 +308,7 @@ mod tests {
         let text = print(&state);
         assert!(text.contains("\nunder-way 5 1:2000:3 7 0 0\n"), "{text}");
         assert!(
-            text.contains("\nlast 1 2 1 2 3\ndamaged 2:40:1 1\n"),
+            text.contains("\nlast 1 2 1 2 3\ndistrusted 3:1000:2\ndamaged 2:40:1 1\n"),
             "{text}"
         );
         assert_eq!(parse(text.as_bytes()), Some(state));

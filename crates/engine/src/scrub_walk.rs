@@ -90,7 +90,8 @@ impl Scrub<'_> {
                         self.before = self.before.saturating_sub(u64::from(!is_left));
                     }
                 }
-                self.bits.starts.push((token, id_hash));
+                let met = (token, id_hash);
+                self.bits.met(buffer.as_ref(), met, is_withdrawn);
                 self.again.is_sound(buffer, token.position(), scrubber);
             }
             Met::Damaged(at, _) | Met::Torn(at, _) if self.again.is_tried(shared, walk, at) => {
@@ -140,8 +141,7 @@ impl Scrub<'_> {
             let damage = by_the_bitmap(buffer, at);
             self.seen.damage(shared, at, damage, scrubber);
         }
-        let told = [self.bits.told(buffer.name()), self.left.end()];
-        let told = told.into_iter().flatten();
+        let told = self.bits.told(buffer.name()).chain(self.left.end());
         for what in told.chain(self.undone.told(buffer.name())) {
             scrubber.mended(what);
         }
@@ -262,7 +262,7 @@ fn piece(shared: &Shared, (at, passed): (Position, u64), tally: Tally, pace: &mu
 }
 
 /// Behind the newest article of a buffer.
-fn newest_in(buffer: &Arc<dyn BufferReader>) -> Position {
+pub(crate) fn newest_in(buffer: &Arc<dyn BufferReader>) -> Position {
     let facts = buffer.facts();
     Position::checked(facts.cycle, facts.free_offset).unwrap_or_default()
 }

@@ -86,9 +86,9 @@ impl Shared {
         is_news
     }
 
-    /// The file of this article is not there: where that is not certain its disk may be missing, and until that is back the article is not
-    /// there, however it is asked for.
-    pub(crate) fn found_without_file(&self, token: &Token) {
+    /// This article has no file any more, or its buffer was put back as it had been before: where that is not certain its disk may be missing,
+    /// and until that is back the article is not there, however it is asked for.
+    pub(crate) fn found_removed(&self, token: &Token) {
         if !self.withdraw_removed(token) {
             self.found_unreadable(token);
         }

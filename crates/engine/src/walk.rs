@@ -427,22 +427,23 @@ impl<'a> Walk<'a> {
         let places = lost.places.iter().filter_map(|(group, number)| {
             Some((groups.by_id(*group)?.name().to_owned(), number.0))
         });
-        Met::Lost(
-            position,
-            Box::new(Damage {
-                buffer: name,
-                cycle: Some(position.cycle()),
-                from: position.offset(),
-                to: position.offset() + self.buffer.octets_for(len),
-                sequence: lost.sequence.map(|sequence| sequence.0),
-                token: Some(self.token_text(position)),
-                file: None,
-                message_id: lost.id.or_else(|| self.ids.remove(&position)),
-                groups: places.collect(),
-                is_denied: false,
-                means: "nothing is left of it there: its text is lost, and readers are told that it is not there",
-            }),
-        )
+        let damage = Box::new(Damage {
+            buffer: name,
+            cycle: Some(position.cycle()),
+            from: position.offset(),
+            to: position.offset() + self.buffer.octets_for(len),
+            sequence: lost.sequence.map(|sequence| sequence.0),
+            token: Some(self.token_text(position)),
+            file: None,
+            message_id: lost.id.or_else(|| self.ids.remove(&position)),
+            groups: places.collect(),
+            is_denied: false,
+            means: "nothing is left of it there: its text is lost, and readers are told that it is not there",
+        });
+        match self.buffer.lacks(position) {
+            true => Met::Removed(lost.token, damage),
+            false => Met::Lost(position, damage),
+        }
     }
 
     fn is_at(&self, token: &Token, position: Position) -> bool {

@@ -168,22 +168,30 @@ impl Shared {
         }
     }
 
-    /// Withdraws an article whose file somebody removed, if that is certain; whether it is gone now, by whomever.  One at a
+    /// Withdraws an article whose file somebody removed, or that its buffer lacks, if that is certain; whether it is gone now, by whomever.  One at a
     /// time: who comes meanwhile leaves it to the next who looks.
     pub(crate) fn withdraw_removed(&self, token: &Token) -> bool {
         let Some(_one) = self.removing.try_lock() else {
             return false;
         };
         let moves = self.moves();
-        let Some(removed) = self.store.removed(token).filter(|it| it.is_certain) else {
-            return false;
+        let (what, record) = match self.store.removed(token).filter(|it| it.is_certain) {
+            Some(removed) => {
+                let retired = self.views.groups().retired();
+                let record = self.record_of_removed(*token, &removed, &retired);
+                ("its file was removed", record)
+            }
+            None if self.store.lacks(token) => {
+                let record = self.record_of_damaged(*token, Reason::Cancelled);
+                ("its buffer was put back as it had been before", record)
+            }
+            None => return false,
         };
-        let retired = self.views.groups().retired();
-        let record = match self.record_of_removed(*token, &removed, &retired) {
+        let record = match record {
             Ok(Some(record)) => record,
             Ok(None) => return true,
             Err(error) => {
-                tracing::error!(%error, "an article whose file was removed cannot be withdrawn");
+                tracing::error!(%error, what, "an article that is not there cannot be withdrawn");
                 return false;
             }
         };
@@ -198,7 +206,7 @@ impl Shared {
         let is_withdrawn = matches!(answered.recv_timeout(REMOVAL_PATIENCE), Ok(Ok(())));
         if is_withdrawn {
             let article = self.store.token_text(token).unwrap_or_default();
-            tracing::warn!(article, "its file was removed: it is withdrawn");
+            tracing::warn!(article, "{what}: it is withdrawn");
         }
         is_withdrawn
     }

@@ -75,6 +75,17 @@ impl Marks {
     }
 }
 
+/// Where the last article of a buffer begins of which the log knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastKnown {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// That of the last checkpoint.
+    pub sealed: Position,
+    /// That, or one behind it.
+    pub last: Position,
+}
+
 /// What the log does not have, though it may have had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
@@ -169,6 +180,14 @@ pub trait StorageMethod: Send + Debug {
     /// their beginning.  What was found is made durable, because a crash of the process alone may have left it in
     /// memory only.
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()>;
+
+    /// Behind `resume`, where the log is not known to be too old: looks for buffers that do not have any more what it knows of.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    fn find_lacking(&mut self, _known: &[LastKnown]) -> Result<()> {
+        Ok(())
+    }
 
     /// Appends what must be written for tools (headers, bitmaps) about everything placed so far.  It is written on
     /// another thread, when what is placed now is durable in the log, and not before.
@@ -305,6 +324,11 @@ pub trait BufferReader: Send + Sync + Debug {
 
     /// Where a file ends that somebody cut and of which what is left is read.
     fn cut_at(&self) -> Option<u64> {
+        None
+    }
+
+    /// Where what is noted behind a segment, of articles that were withdrawn, is damaged, if that is looked at alone.
+    fn notes_damaged_at(&self) -> Option<u64> {
         None
     }
 
@@ -454,6 +478,16 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Writes bits as they should be; whether it may.
     fn mend_bits(&self, _wrong: &WrongBits) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Whether an article that lay there is gone, as the buffer was put back as it had been before it came.
+    fn lacks(&self, _start: Position) -> bool {
+        false
+    }
+
+    /// Whether the record of an article that is withdrawn has to say so, as no bit there does; never where nothing may be written.
+    fn marks_withdrawn(&self, _start: Position) -> bool {
+        false
     }
 
     /// The cycles below this one have files that go early when nothing in them is left, if somebody [says so](Self::vacated); what

@@ -190,6 +190,13 @@ impl StoreReader {
         self.buffer(token.buffer())?.removed(token)
     }
 
+    /// Whether an article is gone, as its buffer was put back as it had been before.
+    #[must_use]
+    pub fn lacks(&self, token: &Token) -> bool {
+        let buffer = self.buffer(token.buffer());
+        buffer.is_some_and(|buffer| buffer.lacks(token.position()))
+    }
+
     /// The file of its own that an article has, or should have; none where several share one, or nothing tells it.
     #[must_use]
     pub fn file_of(&self, token: &Token) -> Option<PathBuf> {

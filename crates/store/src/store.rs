@@ -15,7 +15,7 @@ use crate::config::StoreConfig;
 use crate::error::{Error, PlaceError, Result};
 use crate::facts::PlannedBuffer;
 use crate::method::{
-    BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
+    BatchWrite, BufferReader, CheckpointWrite, LastKnown, Left, Marks, Missing, Place, Reservation,
     StorageMethod,
 };
 use crate::methods::cnfs::{self, CreateProgress, Resizing};
@@ -31,6 +31,9 @@ pub struct Store {
     reader: Arc<StoreReader>,
     retirement: Arc<Retirement>,
     addition: Arc<Addition>,
+    access: Access,
+    /// Only the bitmaps may know what was withdrawn, and the store is written on.
+    are_bits_newer: bool,
 }
 
 /// The register of a spool's buffers, which a sound configuration names all.
@@ -133,6 +136,8 @@ impl Store {
             reader,
             retirement,
             addition: Arc::new(addition),
+            access,
+            are_bits_newer: false,
         })
     }
 
@@ -348,9 +353,21 @@ impl Store {
     /// Before [`Store::resume`]: the log is older than what was there (an old one was put back), so every buffer is
     /// searched for its true end.
     pub fn distrust(&mut self) {
+        self.trust_bits();
         for set in &mut self.sets {
             set.distrust();
         }
+    }
+
+    /// The log may have lost withdrawals of which the bitmaps know.
+    pub fn trust_bits(&mut self) {
+        self.are_bits_newer = self.access == Access::Write;
+    }
+
+    /// Whether that was found, by who writes.
+    #[must_use]
+    pub const fn are_bits_newer(&self) -> bool {
+        self.are_bits_newer
     }
 
     /// Before [`Store::resume`]: what lies in the buffers behind these marks and the log does not have.  At its end, nothing
@@ -409,6 +426,15 @@ impl Store {
         self.note_drained();
         self.reader.next_epoch();
         Ok(())
+    }
+
+    /// Behind [`Self::resume`] with a log that is not too old: looks for buffers that were put back as they had been before.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn find_lacking(&mut self, known: &[LastKnown]) -> Result<()> {
+        let mut sets = self.sets.iter_mut();
+        sets.try_for_each(|set| set.find_lacking(known))
     }
 
     /// Appends what headers and bitmaps must be told.  It may be written when the commit that is open now is durable,

@@ -9,9 +9,9 @@ use newsreel_engine::{
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_store::open_alone;
-use newsreel_wire::{ArticleNumber, MessageId};
+use newsreel_wire::{ArticleNumber, MessageId, TokenText};
 
-use crate::world::{NOW, World, article, config};
+use crate::world::{NOW, World, article, config, open_on};
 
 /// More than is handed on at once, twice.
 const ARTICLES: usize = 1000;
@@ -275,6 +275,141 @@ async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
         );
         assert!(is_here(400).await);
         assert_eq!(world.problems(), Vec::<String>::new());
+    }
+}
+
+/// A spool whose buffers were made larger when nothing was in them, and of some articles where they lie: in front of the end of the
+/// bitmaps, and behind it.
+async fn enlarged(disk: &MemoryDisk) -> (World, [Vec<(usize, TokenOf)>; 2]) {
+    let mut world = World::on(Arc::new(disk.clone()), config(ROOM / 8));
+    let larger = config(ROOM);
+    for name in ["C0", "C1"] {
+        let resized = world.engine.resize_buffer(&larger, name, &mut |_, _, _| {});
+        resized.unwrap();
+    }
+    world.config = larger;
+    for some in (0..3 * ARTICLES).collect::<Vec<_>>().chunks(100) {
+        let some: Vec<_> = some.iter().map(|n| filled(*n)).collect();
+        let outcomes = world.send(&some).await;
+        assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+    }
+    // One page of bits.
+    let end = 4096 * 8 * 64;
+    let mut sides = [const { Vec::new() }; 2];
+    for n in (7..3 * ARTICLES).step_by(40) {
+        let found = world.engine.article(&id(n)).unwrap().unwrap();
+        let token = TokenText::parse(&found.token).unwrap();
+        let path = Path::new("/spool/buffers").join(token.name);
+        let offset = token.position.offset();
+        sides[usize::from(offset >= end)].push((n, (path, offset)));
+    }
+    assert!(sides.iter().all(|side| side.len() > 10));
+    (world, sides)
+}
+
+/// The file of an article, and its offset in it.
+type TokenOf = (PathBuf, u64);
+
+fn id(n: usize) -> ArticleRef {
+    ArticleRef::Id(format!("<{n}@t.example>"))
+}
+
+/// Whoever attaches the bare buffers finds none of these, and all others.
+async fn assert_stay_withdrawn(old: &World, gone: &[usize], has_bit: usize, what: &str) {
+    let disk = MemoryDisk::new();
+    let paths = copy(old, "/spool/buffers", &disk);
+    let world = World::on(Arc::new(disk), config(2 * ROOM));
+    let report = attach(&world, &paths, false, false);
+    let found = (report.taken, report.withdrawn, report.damaged);
+    let kept = 3 * ARTICLES - gone.len();
+    assert_eq!(found, (kept as u64, has_bit as u64, 0), "{what}");
+    for n in gone {
+        assert_eq!(world.engine.article(&id(*n)).unwrap(), None, "{what}: {n}");
+    }
+    assert_eq!(world.problems(), [""; 0], "{what}");
+}
+
+/// What is added to a buffer that is made larger has no bits: an article that was cancelled there came back where the bare file was
+/// attached.
+#[tokio::test]
+async fn what_was_withdrawn_behind_the_end_of_the_bitmap_stays_withdrawn() {
+    let memory = MemoryDisk::new();
+    let (world, [front, behind]) = enlarged(&memory).await;
+    let gone: Vec<usize> = front.iter().chain(&behind).map(|(n, _)| *n).collect();
+    let header = |path: &Path, offset: u64| {
+        let mut octets = [0; 64];
+        let file = memory.open(path, OpenMode::Read).unwrap();
+        file.read_exact_at(&mut octets, offset).unwrap();
+        octets
+    };
+    let unmarked: Vec<_> = behind
+        .iter()
+        .map(|(_, (path, at))| header(path, *at))
+        .collect();
+    let ids: Vec<ArticleRef> = gone.iter().map(|n| id(*n)).collect();
+    world.engine.withdraw(&ids, Reason::Cancelled).unwrap();
+    // The power is cut as soon as the log has it.
+    let crashed = Arc::new(memory.crash_losing_all());
+    world.seal();
+    assert_stay_withdrawn(&world, &gone, front.len(), "cancelled").await;
+    let after = open_on(crashed, &world.config, &world.clock);
+    after.seal();
+    assert_stay_withdrawn(&after, &gone, front.len(), "after a power cut").await;
+    // Versions before did not mark them.
+    for ((_, (path, at)), octets) in behind.iter().zip(&unmarked) {
+        memory.corrupt(path, *at, octets).unwrap();
+    }
+    let scrub = || world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    let report = scrub();
+    assert_eq!(report.headers.len(), 2, "{:?}", report.headers);
+    assert!(
+        report
+            .headers
+            .iter()
+            .all(|told| told.contains("they were marked"))
+    );
+    assert_eq!(scrub().headers, [""; 0]);
+    assert_stay_withdrawn(&world, &gone, front.len(), "scrubbed").await;
+}
+
+/// One flipped bit in the first of the lists behind a segment brought all back that had been cancelled, and nobody was told.
+#[tokio::test]
+async fn a_damaged_list_behind_a_segment_is_told_of_and_costs_no_other() {
+    let (old, _) = source(true).await;
+    for gone in [&[3, 5][..], &[7]] {
+        let gone: Vec<ArticleRef> = gone.iter().map(|n| id(*n)).collect();
+        old.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+        old.seal();
+    }
+    let first = Path::new("/elsewhere/00000001.seg");
+    // In its magic, its count, its checksum; then in what it says, and so that it leads nowhere.
+    for (at, cost) in [(1, 0), (8, 0), (11, 0), (12, 0), (16, 1), (19, 1)] {
+        for is_headless in [false, true] {
+            let what = format!("octet {at}, headless: {is_headless}");
+            let disk = MemoryDisk::new();
+            copy(&old, "/spool/segments/main", &disk);
+            let file = disk.open(first, OpenMode::ReadWrite).unwrap();
+            let (mut octet, at) = ([0], (1 << 20) + at);
+            file.read_exact_at(&mut octet, at).unwrap();
+            file.write_at(&[octet[0] ^ 0x20], at).unwrap();
+            if is_headless {
+                file.write_at(&[0x55; 8192], 0).unwrap();
+            }
+            let world = World::on(Arc::new(disk), config(ROOM));
+            let report = attach(&world, &[PathBuf::from("/elsewhere")], false, false);
+            assert_eq!(report.damaged, 1, "{what}: {:?}", report.places);
+            let place = "/elsewhere/00000001.seg: what is noted behind it";
+            assert!(
+                report.places[0].starts_with(place),
+                "{what}: {:?}",
+                report.places
+            );
+            assert_eq!(report.withdrawn, 3 - cost, "{what}");
+            assert_eq!(report.taken, ARTICLES as u64 - 3 + cost, "{what}");
+            for n in [5, 7] {
+                assert_eq!(world.engine.article(&id(n)).unwrap(), None, "{what}: {n}");
+            }
+        }
     }
 }
 

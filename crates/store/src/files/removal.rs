@@ -145,7 +145,7 @@ pub(super) fn overwrite(cards: &Arc<Buffer>, hollows: &Hollows, tokens: &[Token]
         return Ok(());
     }
     let starts = tokens.iter().map(Token::position).collect();
-    let mut erasure = Erasure::new(Arc::clone(cards), starts);
+    let mut erasure = Erasure::new(Arc::clone(cards), starts, false);
     hollows.erase(tokens, || erasure.write())?;
     erasure.sync()
 }

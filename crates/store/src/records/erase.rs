@@ -1,4 +1,5 @@
-//! Overwriting the text of withdrawn articles, where the set wants that.
+//! Overwriting the text of withdrawn articles, where the set wants that, or only marking their records, where no bit of a
+//! bitmap tells of them.
 //!
 //! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably: so nobody writes
 //! to the same pages meanwhile, and what is erased is never missed.  The record stays, marked, so that who walks the
@@ -27,16 +28,19 @@ pub(crate) struct Erasure {
     buffer: Arc<Buffer>,
     /// In their order, so that those next to each other are written together.
     starts: Vec<Position>,
+    /// Their text stays as it is.
+    keeps_text: bool,
     /// The cycles in which something was written.
     written: BTreeSet<u32>,
 }
 
 impl Erasure {
-    pub(crate) fn new(buffer: Arc<Buffer>, mut starts: Vec<Position>) -> Self {
+    pub(crate) fn new(buffer: Arc<Buffer>, mut starts: Vec<Position>, keeps_text: bool) -> Self {
         starts.sort_unstable();
         Self {
             buffer,
             starts,
+            keeps_text,
             written: BTreeSet::new(),
         }
     }
@@ -59,7 +63,11 @@ impl Erasure {
         if !is_it || !buffer.geometry().holds(start, len) {
             return Ok(false);
         }
-        let Some(record) = pages.octets(start, len)? else {
+        let written = match self.keeps_text {
+            true => RECORD_HEADER as u64,
+            false => len,
+        };
+        let Some(record) = pages.octets(start, written)? else {
             return Ok(false);
         };
         let (front, text) = record.split_at_mut(RECORD_HEADER);

@@ -79,6 +79,11 @@ impl Geometry {
         (self.data_start - BITMAP_START) * 8
     }
 
+    /// Whether the record that begins there has one: what is behind the end that a file was made with has none.
+    pub(crate) const fn has_bit(&self, start: Position) -> bool {
+        start.offset() / self.block < self.bitmap_blocks()
+    }
+
     /// Room for articles, octets.
     #[must_use]
     pub const fn capacity(&self) -> u64 {

@@ -130,6 +130,11 @@ pub(crate) trait Home: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// Where what it says that was withdrawn of it is damaged, if it is a segment that is looked at alone.
+    fn notes_damaged_at(&self) -> Option<u64> {
+        None
+    }
+
     /// Writes bits as they should be.
     fn mend_bits(&self, _geometry: &Geometry, _wrong: &WrongBits) -> newsreel_host::Result<()> {
         Ok(())

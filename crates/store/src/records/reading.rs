@@ -199,6 +199,19 @@ impl BufferReader for Buffer {
         Ok(may_write)
     }
 
+    fn notes_damaged_at(&self) -> Option<u64> {
+        self.home.notes_damaged_at()
+    }
+
+    fn lacks(&self, start: Position) -> bool {
+        let lacks = self.lacks.get();
+        lacks.is_some_and(|lacks| lacks.contains(&start))
+    }
+
+    fn marks_withdrawn(&self, start: Position) -> bool {
+        !self.home.is_endless() && self.is_usable() && !self.geometry().has_bit(start)
+    }
+
     fn take_memory(&self) {
         self.recent.take_memory();
     }

@@ -14,6 +14,7 @@ use super::file::{Cyclic, Owner};
 use super::rescue;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
+use crate::method::BufferReader as _;
 use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::records::geometry::{BLOCK_MIN, Geometry};
@@ -86,9 +87,22 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let complaint = told_of_cut(complaint, file.len()?, header.octets);
     let told = (complaint, false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
-    cyclic.file.look_for_gone();
+    look_for_gone(&cyclic)?;
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
+}
+
+/// Looks for what a segment says that was withdrawn of it, and tells of what is damaged there.
+fn look_for_gone(cyclic: &Cyclic) -> Result<()> {
+    let Cyclic { buffer, file } = cyclic;
+    file.look_for_gone()?;
+    if let Some(at) = buffer.notes_damaged_at() {
+        let other = buffer.complaint();
+        let other = other.map_or_else(String::new, |other| format!("{other}; "));
+        let what = "what is noted behind it of articles that were withdrawn is damaged";
+        buffer.complain(format!("{other}{what} at {at:#x}"));
+    }
+    Ok(())
 }
 
 /// A header that was made again for all of a file: what lies behind the end of a segment is no part of it.

@@ -245,11 +245,15 @@ impl CyclicFile {
         }
     }
 
-    /// Looks for what a segment says that was withdrawn of it; a buffer has nothing there.  Where that cannot be read nothing is told.
-    pub(super) fn look_for_gone(&self) {
-        let octets = self.header().octets;
-        let gone = Gone::read(self.side(), octets, self.key).unwrap_or_default();
-        self.gone.get_or_init(|| gone);
+    /// Looks for what a segment says that was withdrawn of it; a buffer has nothing there, or, where it is or was larger, its own.
+    pub(super) fn look_for_gone(&self) -> Result<()> {
+        let (header, side) = (self.header(), self.side());
+        if header.narrowing.is_none() && !side.is_device()? {
+            let gone = Gone::read(side, header.octets, self.key);
+            let gone = gone.unwrap_or_else(|_| Gone::unread(header.octets));
+            self.gone.get_or_init(|| gone);
+        }
+        Ok(())
     }
 
     /// Whether articles were withdrawn whose bits are still to go.
@@ -359,6 +363,10 @@ impl Home for CyclicFile {
             }
         }
         Position::ZERO
+    }
+
+    fn notes_damaged_at(&self) -> Option<u64> {
+        self.gone.get()?.damaged_at
     }
 
     fn bits(

@@ -17,8 +17,8 @@ use crate::addition::NewBuffer;
 use crate::config::{SetConfig, SetOrder};
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{
-    BatchWrite, BufferReader as _, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
-    StorageMethod,
+    BatchWrite, BufferReader as _, CheckpointWrite, LastKnown, Left, Marks, Missing, Place,
+    Reservation, StorageMethod,
 };
 use crate::records::Home as _;
 use crate::records::erase::Erasure;
@@ -274,9 +274,16 @@ impl StorageMethod for Cnfs {
             let mut bitmap = file.starts.lock();
             starts.iter().for_each(|start| bitmap.withdraw(*start));
             drop(bitmap);
-            if self.erase_withdrawn && buffer.is_usable() {
+            let geometry = buffer.geometry();
+            let is_erased = |start: &Position| self.erase_withdrawn || !geometry.has_bit(*start);
+            let erased: Vec<Position> = starts.into_iter().filter(is_erased).collect();
+            if !erased.is_empty() && buffer.is_usable() {
                 let buffer = Arc::clone(buffer);
-                out.push(Box::new(Erasure::new(buffer, starts)));
+                out.push(Box::new(Erasure::new(
+                    buffer,
+                    erased,
+                    !self.erase_withdrawn,
+                )));
             }
         }
     }
@@ -359,6 +366,20 @@ impl StorageMethod for Cnfs {
         if self.order == SetOrder::Sequential {
             for (at, filling) in self.fillings.iter_mut().enumerate() {
                 filling.resume_turn(at == self.current);
+            }
+        }
+        Ok(())
+    }
+
+    fn find_lacking(&mut self, known: &[LastKnown]) -> Result<()> {
+        for filling in self.fillings.iter().filter(|one| !one.buffer.read_only) {
+            let mut known = known.iter();
+            let Some(known) = known.find(|known| known.buffer == filling.buffer.id) else {
+                continue;
+            };
+            if let Some(told) = filling.find_lack(known)? {
+                tracing::error!(buffer = filling.buffer.name, "{told}");
+                filling.buffer.complain(told);
             }
         }
         Ok(())

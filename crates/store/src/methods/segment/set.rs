@@ -251,7 +251,7 @@ impl StorageMethod for SegmentSet {
         }
         let starts: Vec<Position> = starts.collect();
         if !starts.is_empty() {
-            out.push(Box::new(Erasure::new(buffer, starts)));
+            out.push(Box::new(Erasure::new(buffer, starts, false)));
         }
     }
 

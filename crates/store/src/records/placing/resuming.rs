@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use newsreel_host::said_octets;
 use newsreel_wire::{Position, Sequence};
 
 use super::{Filling, region};
 use crate::error::{Error, Result};
-use crate::method::{Left, Marks, Missing};
+use crate::method::{LastKnown, Left, Marks, Missing};
 use crate::records::buffer::Buffer;
 use crate::records::format::Hints;
 use crate::records::geometry::PAGE;
@@ -225,6 +226,33 @@ impl Filling {
             "it has articles up to sequence {sequence} and {}, and was reserved up to {reserved}; the log ends at \
              sequence {log_end} with {by_the_log}: an old log was put back, or the file comes from elsewhere; it goes on \
              at {next}, and nothing in it is overwritten before its turn",
+            found.end
+        )))
+    }
+
+    /// Whether it does not have any more what the log knows of, and how that is told: its header, which is written with each
+    /// region and at checkpoints, is older, and its records end before the last article.
+    pub(crate) fn find_lack(&self, known: &LastKnown) -> Result<Option<String>> {
+        let (buffer, geometry) = (&self.buffer, self.buffer.geometry());
+        let (hints, last) = (buffer.home.opened(), geometry.normal(known.last));
+        let is_older = hints.end <= known.sealed || hints.reserved <= last;
+        if !is_older || buffer.is_rescued || buffer.home.is_endless() || last < buffer.floor() {
+            return Ok(None);
+        }
+        let found = true_end(buffer, hints.end)?;
+        if found.end > last {
+            return Ok(None);
+        }
+        buffer.lacks.get_or_init(|| found.end..self.next);
+        let octets = match geometry.distance(found.end, self.next) {
+            u64::MAX => "more than a whole round of it".to_owned(),
+            octets => said_octets(octets),
+        };
+        let sequence = found.sequence.max(hints.sequence);
+        Ok(Some(format!(
+            "it is behind the log: its articles end with sequence {sequence} at {}, the log knows of one at {last}: an older copy of it \
+             was put back, or its disk lost what it had acknowledged. What came between, {octets}, is gone: readers are told that \
+             it is not there, and each article goes from groups and counts when it is asked for, or with a scrub",
             found.end
         )))
     }

@@ -1,0 +1,205 @@
+//! Parts of a spool put back as they had been before: log and views beside newer buffers, a buffer beside a newer log.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_engine::{ArticleRef, Attaching, EngineConfig, Reason, Withdrawal};
+use newsreel_host::{Disk, FakeClock, MemoryDisk, OpenMode, read_whole};
+use newsreel_service::Outcome;
+
+use crate::segments::large;
+use crate::world::{World, config, open_on};
+
+const ROOM: u64 = 4 << 20;
+/// Articles before the copy is made, and behind it.
+const BEFORE: usize = 100;
+const BEHIND: usize = 1200;
+
+fn contents(disk: &dyn Disk, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        match entry.is_dir {
+            true => found.extend(contents(disk, &path)),
+            false => {
+                let octets = read_whole(disk, &path, 64 << 20).unwrap();
+                found.push((path, octets));
+            }
+        }
+    }
+    found
+}
+
+/// Makes what is in some directories what it was.
+fn put_back(disk: &dyn Disk, dirs: &[&str], before: &[(PathBuf, Vec<u8>)]) {
+    for dir in dirs {
+        for (path, _) in contents(disk, Path::new(dir)) {
+            disk.remove(&path).unwrap();
+        }
+    }
+    for (path, octets) in before {
+        let file = disk.open(path, OpenMode::CreateNew).unwrap();
+        file.write_at(octets, 0).unwrap();
+        file.sync_all().unwrap();
+    }
+}
+
+async fn send(world: &World, from: usize, count: usize) {
+    for first in (from..from + count).step_by(50) {
+        let some: Vec<_> = (first..(first + 50).min(from + count))
+            .map(|n| large(n, 2500))
+            .collect();
+        let outcomes = world.send(&some).await;
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+    }
+}
+
+fn id(n: usize) -> String {
+    format!("<{n}@t.example>")
+}
+
+async fn here(world: &World, count: usize) -> Vec<usize> {
+    let mut here = Vec::new();
+    for n in 0..count {
+        if world.by_id(&id(n)).await.is_some() {
+            here.push(n);
+        }
+    }
+    here
+}
+
+/// The bits of what had been cancelled were set again by the scrub, as the old views know of no cancel: whoever attached the buffers had it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_log_and_old_views_bring_no_bits_back() {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let world = World::on(Arc::clone(&disk), config(ROOM));
+    send(&world, 0, BEFORE).await;
+    let (own, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let dirs = ["/spool/log", "/spool/index"];
+    let before = dirs.map(|dir| contents(&memory, Path::new(dir))).concat();
+    let world = open_on(Arc::clone(&disk), &own, &clock);
+    let gone = [5, 50, 71];
+    let refs = gone.map(|n| ArticleRef::Id(id(n)));
+    let outcomes = world.engine.withdraw(&refs, Reason::Cancelled).unwrap();
+    assert_eq!(outcomes, [const { Withdrawal::Done }; 3]);
+    send(&world, BEFORE, BEHIND).await;
+    world.engine.shutdown().unwrap();
+    drop(world);
+    put_back(&memory, &dirs, &before);
+    let mut world = open_on(disk, &own, &clock);
+    for start in 0..2 {
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        assert_eq!(report.headers, [""; 0], "start {start}");
+        let elsewhere = World::new(config(4 * ROOM));
+        let what = Attaching {
+            paths: copied(&memory, elsewhere.disk.as_ref()),
+            make_groups: false,
+            withdrawn: false,
+            dry_run: false,
+        };
+        let report = elsewhere.engine.attach(&what, &mut |_, _| true).unwrap();
+        let counts = (report.taken, report.withdrawn, report.damaged);
+        assert_eq!(
+            counts,
+            ((BEFORE + BEHIND - 3) as u64, 3, 0),
+            "start {start}"
+        );
+        world = world.restart();
+    }
+}
+
+/// Copies the buffers to another disk.
+fn copied(from: &dyn Disk, to: &dyn Disk) -> Vec<PathBuf> {
+    let dir = Path::new("/elsewhere");
+    to.create_dir_all(dir).unwrap();
+    let copy = |name: &str| {
+        let octets = read_whole(from, &Path::new("/spool/buffers").join(name), 64 << 20).unwrap();
+        let path = dir.join(name);
+        to.open(&path, OpenMode::CreateNew)
+            .unwrap()
+            .write_at(&octets, 0)
+            .unwrap();
+        path
+    };
+    ["C0", "C1"].map(copy).to_vec()
+}
+
+/// A start said nothing of it, and its newer articles stayed in counts and lists for ever, as damage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buffer_that_is_older_than_the_log_is_told_and_costs_what_it_lacks() {
+    for (is_killed, by_scrub) in [(false, false), (false, true), (true, false)] {
+        let what = format!("killed: {is_killed}, by a scrub: {by_scrub}");
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), config(ROOM));
+        send(&world, 0, BEFORE).await;
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        world.engine.shutdown().unwrap();
+        drop(world);
+        let c1 = Path::new("/spool/buffers/C1");
+        let before = read_whole(&memory, c1, 64 << 20).unwrap();
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        send(&world, BEFORE, BEHIND).await;
+        let left = memory.crash_losing_all();
+        world.engine.shutdown().unwrap();
+        drop(world);
+        let disk = if is_killed { left } else { memory };
+        assert_told(&disk, (&config, &clock), (c1, &before), by_scrub, &what).await;
+    }
+}
+
+async fn assert_told(
+    disk: &MemoryDisk,
+    (config, clock): (&EngineConfig, &Arc<FakeClock>),
+    (path, before): (&Path, &[u8]),
+    by_scrub: bool,
+    what: &str,
+) {
+    let sound = open_on(Arc::new(disk.crash_losing_all()), config, clock);
+    let states: Vec<String> = sound
+        .engine
+        .status()
+        .buffers
+        .into_iter()
+        .map(|it| it.state)
+        .collect();
+    assert!(!states.concat().contains("behind"), "{what}: {states:?}");
+    drop(sound);
+    disk.corrupt(path, 0, before).unwrap();
+    let world = open_on(Arc::new(disk.clone()), config, clock);
+    let buffers = world.engine.status().buffers;
+    let told: Vec<bool> = buffers
+        .iter()
+        .map(|it| it.state.contains("it is behind the log"))
+        .collect();
+    assert_eq!(told, [false, true], "{what}: {buffers:?}");
+    let all = BEFORE + BEHIND;
+    if by_scrub {
+        world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    }
+    let count = || world.engine.group("misc.test").unwrap().count;
+    let there = here(&world, all).await;
+    assert!(
+        (BEFORE..all - 50).contains(&there.len()),
+        "{what}: {}",
+        there.len()
+    );
+    assert_eq!(there[..BEFORE], (0..BEFORE).collect::<Vec<_>>(), "{what}");
+    assert_eq!(world.lines("misc.test").await.len(), there.len(), "{what}");
+    assert_eq!(count(), there.len() as u64, "{what}");
+    assert_eq!(world.engine.status().counters.corrupt_reads, 0, "{what}");
+    let world = world.restart();
+    send(&world, all, 50).await;
+    assert_eq!(
+        here(&world, all + 50).await.len(),
+        there.len() + 50,
+        "{what}"
+    );
+    let told = world.engine.status().buffers.into_iter().map(|it| it.state);
+    assert!(
+        !told.collect::<String>().contains("behind the log"),
+        "{what}"
+    );
+}

@@ -64,8 +64,8 @@ pub struct AccessRule {
     pub newnews: bool,
     /// Whether groups may be listed: LIST, NEWGROUPS, XGTITLE.
     pub list: bool,
-    /// Variants of LIST that may not be asked all the same, by their keywords, as in `["ACTIVE.TIMES", "MODERATORS"]`; LIST without
-    /// a keyword is ACTIVE.
+    /// Variants of LIST that may not be asked all the same, by their keywords, as in `["ACTIVE.TIMES", "MODERATORS"]`. What is
+    /// another name of one goes with it: LIST without a keyword and NEWGROUPS with ACTIVE, XGTITLE with NEWSGROUPS.
     pub list_not: Vec<String>,
     /// Octets sent on one connection in a second, on average over what was sent at once; 0: any number.
     pub octets_per_s_max: u64,

@@ -26,6 +26,12 @@ pub(super) const OF_GROUPS: &[&str] = &[
     "NEWSGROUPS",
 ];
 
+/// The variant that LIST is without a keyword, and whose lines NEWGROUPS has.
+pub(super) const ACTIVE: &[u8] = b"ACTIVE";
+
+/// The variant that XGTITLE is an older name of.
+pub(super) const NEWSGROUPS: &[u8] = b"NEWSGROUPS";
+
 /// Groups visited at a time.
 const GROUPS_MAX: usize = 1024;
 
@@ -59,9 +65,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    if core.grant.refuses_list(command.arg(0).unwrap_or(b"ACTIVE")) {
-        let line = core.not_permitted();
-        core.reply(line);
+    if is_refused(core, command.arg(0).unwrap_or(ACTIVE)) {
         return Ok(());
     }
     if command.args.is_empty() {
@@ -103,6 +107,20 @@ where
     }
     fixed(core, command);
     Ok(())
+}
+
+/// Answers who may not ask this variant, by whatever command it goes.
+pub(super) fn is_refused<S, Io>(core: &mut Core<S, Io>, keyword: &[u8]) -> bool
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let is_refused = core.grant.refuses_list(keyword);
+    if is_refused {
+        let line = core.not_permitted();
+        core.reply(line);
+    }
+    is_refused
 }
 
 /// LIST ACTIVE of what changed since (docs/active-modtime.md): the moment as DATE says it, then perhaps a wildmat.

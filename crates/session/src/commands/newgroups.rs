@@ -26,6 +26,9 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if list::is_refused(core, list::ACTIVE) {
+        return Ok(());
+    }
     let Some(since) = since(core, command, 0) else {
         return Ok(());
     };

@@ -25,6 +25,9 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if list::is_refused(core, list::NEWSGROUPS) {
+        return Ok(());
+    }
     let wildmat = match command.arg(0) {
         Some(wildmat) => Wildmat::parse_argument(wildmat),
         None => {

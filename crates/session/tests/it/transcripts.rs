@@ -89,6 +89,7 @@ transcripts! {
         access_groups,
         access_poster,
         access_list_not,
+        access_list_not_yet,
         access_reader,
         authinfo,
         authinfo_all,

@@ -1,16 +1,17 @@
 //! `newsreel inews`, or a link to the program called `inews`: posts an article, with the options of INN's inews(1).
 //!
 //! A server that lets us post only as somebody is told the name and the password that a file of INN's has for it (passwd.nntp(5)).
-//! What options say takes the place of the article's own fields.  A field for the author and a signature are added as
-//! inews does; everything else an article needs is the server's to add, and its checks are the server's too.  Without `-h` all
-//! that is read is text, whatever its first lines look like.
+//! What options say takes the place of the article's own fields.  Fields for the author, and for who really sends it, and a
+//! signature are added as inews does; everything else an article needs is the server's to add, and its checks are the server's too.
+//! Without `-h` all that is read is text, whatever its first lines look like.  What could not be posted is kept, as it may have
+//! come through a pipe and be nowhere else.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_host::process::{Account, host_name, own_account};
-use newsreel_host::{Disk as _, RealDisk};
-use newsreel_wire::article::{Headers, Known};
+use newsreel_host::{Disk, OpenMode, RealDisk};
+use newsreel_wire::article::{Headers, Known, first_mailbox, is_address};
 use newsreel_wire::nntp::framing::{wire_to_lf, without_terminator};
 
 use crate::posting::{NotLet, Server, Tls, TlsArgs};
@@ -21,6 +22,9 @@ const PASSWD_NNTP: &str = "/etc/news/passwd.nntp";
 
 /// A file of them is no larger, octets.
 const PASSWD_OCTETS_MAX: usize = 1 << 20;
+
+/// Where what could not be posted is kept, in the home directory.
+const DEAD_ARTICLE: &str = "dead.article";
 
 /// Longer signatures are refused, lines.
 const SIGNATURE_LINES_MAX: usize = 4;
@@ -106,6 +110,9 @@ pub(crate) struct Args {
     /// Add no Organization field from $ORGANIZATION
     #[arg(short = 'O')]
     no_organization: bool,
+    /// Add no Sender field, and leave one that is there
+    #[arg(short = 'P')]
+    no_sender: bool,
     /// Refuse control messages
     #[arg(short = 'R')]
     no_control: bool,
@@ -113,7 +120,7 @@ pub(crate) struct Args {
     #[arg(short = 'S')]
     no_signature: bool,
     /// Of no effect here, as in INN or because the server does it
-    #[arg(short = 'A', short_aliases = ['I', 'L', 'M', 'P', 'V', 'W', 'X', 'v'], action = clap::ArgAction::Count)]
+    #[arg(short = 'A', short_aliases = ['I', 'L', 'M', 'V', 'W', 'X', 'v'], action = clap::ArgAction::Count)]
     ignored: u8,
     /// The same of options with a value
     #[arg(short = 'i', short_alias = 's', value_name = "VALUE")]
@@ -121,16 +128,17 @@ pub(crate) struct Args {
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = crate::config::HELP_WITH_SPOOL)]
     config: Option<PathBuf>,
 }
 
 /// Whoever runs this.
 #[derive(Debug, Default)]
 struct Author {
-    /// `name@host`.
+    /// `name@host`, with a full name perhaps.
     from: Option<String>,
+    /// The same of the account, whatever the environment says.
+    sender: Option<String>,
     organization: Option<String>,
     signature: Option<String>,
 }
@@ -174,9 +182,12 @@ impl Author {
     fn find(args: &Args) -> Self {
         let user = variable("USER").or_else(|| variable("LOGNAME"));
         let host = variable("FROMHOST").or_else(host_name);
-        let called = (user, variable("NAME"));
+        let (called, account) = ((user, variable("NAME")), own_account());
+        let address = |host: &String| Some(format!("{}@{host}", account.as_ref()?.name));
+        let sender = host.as_ref().and_then(address);
         Self {
-            from: host.and_then(|host| from(called, own_account(), &host)),
+            sender: sender.filter(|it| is_address(it.as_bytes()) && !args.no_sender),
+            from: host.and_then(|host| from(called, account, &host)),
             organization: variable("ORGANIZATION").filter(|_| !args.no_organization),
             signature: variable("HOME")
                 .filter(|_| !args.no_signature)
@@ -199,6 +210,40 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         wire_to_lf(&wire, &mut text);
         return output::octets_out(&text);
     }
+    deliver(args, &wire).map_err(|error| {
+        let home = variable("HOME").map(PathBuf::from);
+        kept(&RealDisk, home.as_deref(), &wire, error)
+    })
+}
+
+/// Keeps what could not be posted, behind what is there already, and says where, and why it was not posted.
+fn kept(disk: &dyn Disk, home: Option<&Path>, wire: &[u8], error: anyhow::Error) -> anyhow::Error {
+    let Some(home) = home else {
+        return error.context("the article was not posted, and is kept nowhere: HOME is not set");
+    };
+    let path = home.join(DEAD_ARTICLE);
+    let mut text = Vec::new();
+    wire_to_lf(wire, &mut text);
+    let written = || {
+        let file = disk.open(&path, OpenMode::CreateOrOpen)?;
+        let before = file.len()?;
+        file.write_at(&text, before)?;
+        file.sync_all()?;
+        disk.sync_dir(home)?;
+        Ok::<_, newsreel_host::Error>(before)
+    };
+    let path = path.display();
+    error.context(match written() {
+        Ok(0) => format!("the article was not posted; it is in {path}"),
+        Ok(_) => format!("the article was not posted; it is at the end of {path}"),
+        Err(why) => {
+            format!("the article was not posted, and could not be kept in {path} ({why})")
+        }
+    })
+}
+
+/// Finds the server, and posts.
+fn deliver(args: &Args, wire: &[u8]) -> Result<()> {
     let named = args.server.clone().or_else(|| variable("NNTPSERVER"));
     let server = match named {
         Some(name) => posting::find(&name, args.port, args.tls.tls)?,
@@ -211,7 +256,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
         }
     };
-    post(args, &server, &wire)
+    post(args, &server, wire)
 }
 
 /// Posts as nobody in particular, and where that is not let, or more was asked for, as somebody.
@@ -313,6 +358,17 @@ fn header_block<'w>(args: &Args, wire: &'w [u8]) -> Result<Option<Headers<'w>>> 
     }
 }
 
+/// The Sender field: who runs this, where From says somebody else, or another Sender is there.
+fn sender<'a>(args: &Args, headers: Option<&Headers<'_>>, author: &'a Author) -> Option<&'a str> {
+    let sender = author.sender.as_deref()?;
+    let own = |field| headers.and_then(|headers| headers.content(field));
+    let given = args.from.as_deref().map(str::as_bytes);
+    let default = || author.from.as_deref().map(str::as_bytes);
+    let from = given.or_else(|| own(Known::From)).or_else(default)?;
+    let is_from = first_mailbox(from).is_ok_and(|it| it.eq_ignore_ascii_case(sender.as_bytes()));
+    (!is_from || own(Known::Sender).is_some()).then_some(sender)
+}
+
 /// The article in wire form; none: it is empty, and that is to be passed over.
 fn compose(args: &Args, octets: &[u8], author: &Author) -> Result<Option<Vec<u8>>> {
     let wire = posting::wire_of(octets);
@@ -326,6 +382,11 @@ fn compose(args: &Args, octets: &[u8], author: &Author) -> Result<Option<Vec<u8>
     for (known, value) in options(args) {
         field(known, value, &mut out)?;
         has.push(known);
+    }
+    let sender = sender(args, headers.as_ref(), author);
+    if let Some(sender) = sender {
+        field(Known::Sender, sender, &mut out)?;
+        has.push(Known::Sender);
     }
     for own in headers.iter().flat_map(Headers::fields) {
         let known = own.known();
@@ -410,6 +471,7 @@ mod tests {
             from: some("Ada <ada@a.example>"),
             organization: some("A site"),
             signature: some("Ada\n.dot\n"),
+            ..Author::default()
         };
         let text = "Subject: old\nX-Kept:  a\n b\n\n.body\n";
         let expected = "Path: gate!not-for-mail\nMessage-ID: <1@a.example>\nNewsgroups: misc.test\nSubject: new\n\
@@ -427,6 +489,92 @@ mod tests {
         };
         let got = composed(&whole, own, &none).unwrap();
         assert_eq!(got, format!("{own}.\n"));
+    }
+
+    /// Whoever wrote another name into From was nowhere in the article.
+    #[test]
+    fn who_sends_it_is_told_where_somebody_else_is_its_author() {
+        let author = Author {
+            from: some("Ada <ada@a.example>"),
+            sender: some("ada@a.example"),
+            ..Author::default()
+        };
+        let args = |from: Option<&str>| Args {
+            from: from.map(str::to_owned),
+            has_header: true,
+            ..Args::default()
+        };
+        for (given, block, sender) in [
+            (None, "", None),
+            (None, "From: ADA <Ada@A.example>\n", None),
+            (None, "From: bob@b.example\n", some("ada@a.example")),
+            (Some("bob@b.example"), "", some("ada@a.example")),
+            (
+                Some("bob@b.example"),
+                "From: ada@a.example\n",
+                some("ada@a.example"),
+            ),
+            (
+                None,
+                "From: bob@b.example\nSender: x@y\n\tz\n",
+                some("ada@a.example"),
+            ),
+            (None, "Sender: eve@b.example\n", some("ada@a.example")),
+        ] {
+            let text = format!("Subject: s\n{block}\nx\n");
+            let got = composed(&args(given), &text, &author).unwrap();
+            let found: Vec<&str> = got
+                .lines()
+                .filter_map(|it| it.strip_prefix("Sender: "))
+                .collect();
+            assert_eq!(found, Vec::from_iter(sender.as_deref()), "{text}: {got}");
+            assert!(!got.contains("\tz"), "the old one goes as a whole: {got}");
+        }
+        // With -P nobody is known, and what is there stays.
+        let nobody = Author {
+            sender: None,
+            ..author
+        };
+        let own = "From: bob@b.example\nSender: eve@b.example\n\nx\n";
+        assert_eq!(
+            composed(&args(None), own, &nobody).unwrap(),
+            format!("{own}.\n")
+        );
+    }
+
+    /// What was piped and refused was lost.
+    #[test]
+    fn what_was_not_posted_is_kept() {
+        let disk = newsreel_host::MemoryDisk::new();
+        let home = Path::new("/home/ada");
+        disk.create_dir_all(home).unwrap();
+        let refused = |disk: &dyn Disk, home, text: &str| {
+            let wire = posting::wire_of(text.as_bytes());
+            let error = kept(disk, home, &wire, anyhow::anyhow!("441 no"));
+            output::chain(&error)
+        };
+        let said = refused(&disk, Some(home), "A: b\n\n.x\n");
+        assert_eq!(
+            said,
+            "the article was not posted; it is in /home/ada/dead.article: 441 no"
+        );
+        let said = refused(&disk, Some(home), "C: d\n\ny\n");
+        assert!(
+            said.contains("at the end of /home/ada/dead.article: 441"),
+            "{said}"
+        );
+        // Also when the power goes.
+        let crashed = disk.crash_losing_all();
+        let text = newsreel_host::read_whole(&crashed, &home.join(DEAD_ARTICLE), 1000).unwrap();
+        assert_eq!(text, b"A: b\n\n.x\nC: d\n\ny\n");
+        let nowhere = refused(&disk, Some(Path::new("/none")), "A: b\n\nx\n");
+        assert!(
+            nowhere.contains("could not be kept in /none/dead.article"),
+            "{nowhere}"
+        );
+        assert!(nowhere.ends_with(": 441 no"), "{nowhere}");
+        let homeless = refused(&disk, None, "A: b\n\nx\n");
+        assert!(homeless.contains("HOME is not set: 441 no"), "{homeless}");
     }
 
     /// A first paragraph such as `Note: x` became a header field.

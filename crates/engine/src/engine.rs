@@ -401,9 +401,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Says where mails to moderators go.  Until then posts to moderated groups are put off; said again, nothing changes.
-    pub fn set_mail_drop(&self, mail: Arc<dyn MailDrop>) {
-        let _ = self.shared.posts.mail.set(mail);
+    /// Says where mails to moderators go, and those about control messages.  Until then posts to moderated groups are put off, and
+    /// nobody is told of what waits; said again, nothing changes.
+    pub fn set_mail_drops(&self, moderators: Arc<dyn MailDrop>, notices: Arc<dyn MailDrop>) {
+        let _ = self.shared.posts.mail.set(moderators);
+        let _ = self.shared.posts.notices.set(notices);
     }
 
     /// From now on this judges articles before they are taken; none: nothing does.  What the one before it is asked

@@ -39,6 +39,8 @@ pub(crate) struct Posts {
     pub(crate) locksmith: Locksmith,
     /// Where mails to moderators go; nowhere until it is said.
     pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
+    /// Where those about control messages go: strangers cause them, so no moderator's waits behind one.
+    pub(crate) notices: OnceLock<Arc<dyn MailDrop>>,
     /// Mails that told of control messages.
     pub(crate) told: Told,
 }
@@ -59,6 +61,7 @@ impl Posts {
             moderators,
             locksmith: Locksmith::new(hash_key),
             mail: OnceLock::new(),
+            notices: OnceLock::new(),
             told: Told::default(),
         })
     }

@@ -14,5 +14,8 @@ pub use deliver::{Deliver, Program, Smtp, Undelivered, deliver_by};
 pub use format::FILE_OCTETS_MAX;
 pub use queue::{MailQueue, Pace, waiting_in};
 
-/// The directory of the queue in a spool.
+/// The directory of the queue of mails to moderators in a spool.
 pub const FOLDER: &str = "mail";
+
+/// That of those about control messages, which strangers cause: a queue of its own, so that no moderator's waits behind one.
+pub const NOTICES_FOLDER: &str = "notices";

@@ -1,7 +1,9 @@
 //! The queue: one file a mail, durable before it is said to be there, gone when it was sent.
 //!
-//! A file is named after its article, so the same one handed over again is one mail.  When a mail is tried next is in
-//! memory only: after a start all are tried at once.  A damaged file is set aside and reported, never deleted.
+//! A file is named after its article, so the same one handed over again is one mail.  Those that may be tried go in the order
+//! they came in, which the times of their files keep; one that fails holds up no other.  When a mail is tried next is in memory
+//! only: after a start all are tried at once.  A damaged file is set aside and reported, never deleted.  What was sent goes out of
+//! the queue behind that, so a stop between the two sends it again: the same octets, with the same Message-ID.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -46,15 +48,31 @@ struct State {
     waiting: BTreeMap<String, Attempt>,
     /// Files that are being written.
     coming: BTreeSet<String>,
+    /// The place of the next one.
+    place: u64,
     stopping: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Attempt {
+    /// Which came before which.
+    place: u64,
     /// On the clock that only goes on.
     next: Duration,
     /// The last pause; none before the first attempt.
     pause: Duration,
+}
+
+impl State {
+    /// Puts one at the end.
+    fn append(&mut self, name: String) {
+        let attempt = Attempt {
+            place: self.place,
+            ..Attempt::default()
+        };
+        self.place += 1;
+        self.waiting.insert(name, attempt);
+    }
 }
 
 /// How many mails wait in a queue's folder, whoever has it.
@@ -84,14 +102,20 @@ impl MailQueue {
             disk.create_dir_all(folder)?;
             disk.sync_dir(folder.parent().unwrap_or(folder))?;
         }
-        let mut state = State::default();
+        let mut found = Vec::new();
         for entry in disk.list(folder)? {
             if entry.name.ends_with(ENDING) {
-                state.waiting.insert(entry.name, Attempt::default());
+                let facts = disk.facts(&folder.join(&entry.name))?;
+                found.push((facts.map(|it| it.changed_ns), entry.name));
             } else if entry.name.ends_with(".new") {
                 // Never acknowledged: it was being written when the machine stopped.
                 disk.remove(&folder.join(entry.name))?;
             }
+        }
+        found.sort();
+        let mut state = State::default();
+        for (_, name) in found {
+            state.append(name);
         }
         Ok(Self {
             disk,
@@ -130,7 +154,9 @@ impl MailQueue {
                 return None;
             }
             let now = self.clock.monotonic();
-            let first = state.waiting.iter().min_by_key(|(_, at)| at.next);
+            // Of those that are due the one that came first.
+            let turn = |at: &Attempt| (at.next.max(now), at.place);
+            let first = state.waiting.iter().min_by_key(|(_, at)| turn(at));
             match first.map(|(name, at)| (name.clone(), at.next)) {
                 Some((name, next)) if next <= now => return Some(name),
                 Some((_, next)) => {
@@ -195,10 +221,8 @@ impl MailQueue {
         let now = self.clock.monotonic();
         if let Some(attempt) = self.state.lock().waiting.get_mut(name) {
             let pause = (attempt.pause * 2).clamp(self.pace.first, self.pace.longest);
-            *attempt = Attempt {
-                next: now + pause,
-                pause,
-            };
+            attempt.next = now + pause;
+            attempt.pause = pause;
         }
     }
 
@@ -236,7 +260,7 @@ impl MailDrop for MailQueue {
             .and_then(|octets| {
                 let path = self.folder.join(&name);
                 replace_file(self.disk.as_ref(), &path, &octets).map_err(|error| {
-                    tracing::error!(target: "newsreel::mail", %error, "a mail to a moderator cannot be kept");
+                    tracing::error!(target: "newsreel::mail", %error, "a mail cannot be kept");
                     match error.kind() {
                         ErrorKind::Full => MailRefused::Full,
                         _ => MailRefused::Failed,
@@ -246,7 +270,7 @@ impl MailDrop for MailQueue {
         let mut state = self.state.lock();
         state.coming.remove(&name);
         if written.is_ok() {
-            state.waiting.insert(name, Attempt::default());
+            state.append(name);
         }
         drop(state);
         self.changed.notify_all();

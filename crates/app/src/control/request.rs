@@ -548,8 +548,11 @@ fn status(engine: &Engine, server: Option<&dyn Running>) -> Result<Value, String
         let waiting = engine.control_waiting().map_err(said)?;
         status.control_waiting = waiting.len() as u64;
     }
-    let folder = Path::new(&status.spool).join(newsreel_mail::FOLDER);
-    let mails = newsreel_mail::waiting_in(&RealDisk, &folder);
+    let folders = [newsreel_mail::FOLDER, newsreel_mail::NOTICES_FOLDER];
+    let folders = folders.map(|folder| Path::new(&status.spool).join(folder));
+    let counted = folders.iter();
+    let mails = counted.map(|folder| newsreel_mail::waiting_in(&RealDisk, folder));
+    let mails = mails.sum::<Result<usize, _>>();
     let mut status = value(&status)?;
     status["mails_waiting"] = mails.map_or(Value::Null, Value::from);
     status["server"] = server.map_or(Value::Null, Running::facts);

@@ -120,7 +120,7 @@ fn run_logged(
     tell_path_identity(&engine, &config);
     runtime.block_on(begin_filters(&engine, &config))?;
     let mailing = Mailing::start(&config, &disk, &clock)?;
-    engine.set_mail_drop(mailing.queue());
+    engine.set_mail_drops(mailing.moderators(), mailing.notices());
     engine.do_what_is_due();
     let peers = peers::open(&engine, &disk, &clock, &config);
     let spool = &config.server.spool;

@@ -162,6 +162,7 @@ fn inews_logs_in_where_the_server_wants_it() {
     let inews = |to: &str, words: &[&str]| {
         let mut command = newsreel();
         command.arg("inews").args(["-h", "-S", "-O", "-p", &port]);
+        command.env("HOME", spool.folder());
         command.env_remove("NNTPSERVER").args(["--server", to]);
         said(command.args(words).arg(&article).output().unwrap())
     };
@@ -173,6 +174,10 @@ fn inews_logs_in_where_the_server_wants_it() {
     assert!(nobody.contains("201 Reading, no posting"), "{nobody}");
     let asked = inews("localhost", &["-Y", "--passwd", &none]).unwrap_err();
     assert!(asked.contains("has no login for the server"), "{asked}");
+    // What was not posted is kept, each time.
+    let dead = text_of(&spool.folder().join("dead.article"));
+    assert_eq!(dead.matches("Subject: s\n").count(), 3, "{dead}");
+    assert!(asked.contains("dead.article"), "{asked}");
     let over_tls = [
         "--tls",
         "starttls",
@@ -241,7 +246,16 @@ fn a_link_called_inews_posts_with_inns_options() {
     ] {
         assert!(head.iter().any(|one| one == line), "{line} in {head:?}");
     }
-    let dump = ["-D", "-S", "-O", "-n", "misc.test", "-f", "b@b.example"];
+    let dump = [
+        "-D",
+        "-S",
+        "-O",
+        "-P",
+        "-n",
+        "misc.test",
+        "-f",
+        "b@b.example",
+    ];
     let dumped = |more: &[&str]| inews(&[&dump[..], more].concat()).unwrap();
     assert_eq!(
         dumped(&["-h", text]),
@@ -252,6 +266,21 @@ fn a_link_called_inews_posts_with_inns_options() {
         dumped(&["-i", "x", "-v", text]),
         "From: b@b.example\nNewsgroups: misc.test\n\nSubject: from inews\n\nbody\n"
     );
+    // Without -P who runs it is told beside an author who is somebody else, whatever the environment says of the user.
+    let with_sender = inews(&[
+        "-D",
+        "-S",
+        "-O",
+        "-n",
+        "misc.test",
+        "-f",
+        "b@b.example",
+        "-h",
+        text,
+    ]);
+    let account = newsreel_host::process::own_account().map(|it| it.name);
+    let sender = account.map(|name| format!("Sender: {name}@a.example\n"));
+    assert!(with_sender.unwrap().contains(&sender.unwrap_or_default()));
     server.stop();
 }
 
@@ -301,6 +330,44 @@ fn a_mail_to_a_moderator_outlives_a_kill() {
             .is_empty()
     );
     assert_eq!(mail.matches("for ").count(), 1);
+}
+
+/// A mail about a control message, which any stranger causes, kept those to moderators waiting for as long as it took to send.
+#[test]
+fn a_notice_that_is_slow_to_send_keeps_no_moderators_mail_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mails, script) = (folder.path().join("mails"), folder.path().join("mail.sh"));
+    let text = format!(
+        "cat >> {mails}\necho \"for $1\" >> {mails}\ncase $1 in usenet@*) exec sleep 40;; esac\n",
+        mails = mails.display(),
+    );
+    newsreel_host::replace_file(&RealDisk, &script, text.as_bytes()).unwrap();
+    let config = format!(
+        "{}\n[moderation]\nmoderators = [\"mod.*:%s@m.example\"]\nsendmail = \"/bin/sh {} %s\"\n\
+         [control]\nrules = [\"all:*:*:mail\"]\nmail_to = \"usenet@n.example\"\n",
+        Spool::changed(&[]),
+        script.display()
+    );
+    let spool = Spool::with(&config);
+    let server = spool.serve();
+    spool.text(&["group", "add", "mod.test", "--status", "m"]);
+    let newgroup = ARTICLE.replace(
+        "Subject",
+        "Control: newgroup alt.new\nApproved: a@b.example\nSubject",
+    );
+    spool.piped(&["post", "-"], &newgroup).unwrap();
+    wait_for(&mails, "for usenet@n.example");
+    let moderated = ARTICLE.replace("misc.test", "mod.test");
+    spool.piped(&["post", "-"], &moderated).unwrap();
+    // It waits for less than the notice takes.
+    wait_for(&mails, "for mod-test@m.example");
+    // It goes out of the queue behind that; the notice is being sent still.
+    let waiting = || spool.json(&["status"])["mails_waiting"].as_u64();
+    while waiting() == Some(2) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(waiting(), Some(1));
+    server.stop();
 }
 
 /// 240 means on disk: sixteen posters, a kill in the middle, and every article that was acknowledged is there.

@@ -1012,7 +1012,7 @@ fn cancels_are_forgotten(world: &World) -> String {
 
 /// Who the newest mail about a control message is for; nothing sends it here.
 fn somebody_is_told(world: &World) -> String {
-    let folder = world.spool.path().join("mail");
+    let folder = world.spool.path().join("notices");
     let mails = || RealDisk.list(&folder).unwrap_or_default();
     let before: Vec<_> = mails().into_iter().map(|entry| entry.name).collect();
     let control = format!(

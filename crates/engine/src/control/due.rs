@@ -173,10 +173,15 @@ impl Shared {
         });
         let asks: Vec<_> = asks.map(|it| it.asked).collect();
         let id = headers.content(Known::MessageId).unwrap_or_default();
-        if !asks.is_empty() {
-            told::tell(self, &String::from_utf8_lossy(id), &message, &asks);
+        if asks.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let id = String::from_utf8_lossy(id);
+        told::tell(self, &id, &message, &asks).map_err(|why| {
+            Error::Request(format!(
+                "the mail that tells of {id} was not kept ({why:?})"
+            ))
+        })
     }
 
     /// Has the log told that nothing is due behind this any more; nobody waits for that.

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use newsreel_host::process::shell_word;
-use newsreel_service::posting::Mail;
+use newsreel_service::posting::{Mail, MailRefused, mail_id};
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::{IdHash, MessageId, UnixTime};
 use parking_lot::Mutex;
@@ -15,7 +15,8 @@ use super::groups::Message;
 use super::meaning::GroupAsked;
 use crate::shared::Shared;
 
-/// Mails about control messages in an hour, of all senders together: who reads them reads no more, and strangers cause them.
+/// Mails about control messages in an hour, of all senders together: who reads them reads no more, and strangers cause them.  Those
+/// to moderators are not among them.
 pub const CONTROL_MAILS_PER_HOUR_MAX: u32 = 20;
 
 /// Groups that a mail names, the rest is counted: a checkgroups may have thousands.
@@ -64,15 +65,23 @@ impl Told {
     }
 }
 
-/// Mails what a message asks for, and waits for the disk; what fails is in the log, and the message waits all the same.
-pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[GroupAsked]) {
+/// Mails what a message asks for, and waits for the disk; the message waits for approval all the same.
+///
+/// # Errors
+/// When the mail was not kept, which another time may not be so.
+pub(crate) fn tell(
+    shared: &Shared,
+    id: &str,
+    message: &Message,
+    waiting: &[GroupAsked],
+) -> Result<(), MailRefused> {
     let mail_to = shared.policy.load().control.mail_to.clone();
-    let (Some(drop), Ok(offered)) = (shared.posts.mail.get(), MessageId::parse(id.as_bytes()))
+    let (Some(drop), Ok(offered)) = (shared.posts.notices.get(), MessageId::parse(id.as_bytes()))
     else {
         if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
             tracing::error!(%id, more, "nobody is told of a control message: no mails can be sent");
         }
-        return;
+        return Ok(());
     };
     match shared
         .posts
@@ -80,12 +89,12 @@ pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[Grou
         .take(shared.id_hash(offered), shared.now_ms())
     {
         Turn::Made => {}
-        Turn::Again => return,
+        Turn::Again => return Ok(()),
         Turn::TooMany => {
             if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
                 tracing::warn!(%id, more, "nobody is told of a control message by mail: there were too many in this hour");
             }
-            return;
+            return Ok(());
         }
     }
     let moderation = &shared.config.moderation;
@@ -96,19 +105,25 @@ pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[Grou
     let now = UnixTime(shared.clock.now().secs);
     let mail = Mail {
         id: offered.into(),
-        text: text(&sender, &mail_to, now, id, message, waiting).into_bytes(),
+        text: text(
+            (&sender, &mail_to),
+            now,
+            &mail_id(offered.as_bytes(), &mail_to, &shared.path_identity),
+            id,
+            message,
+            waiting,
+        )
+        .into_bytes(),
         sender,
         to: mail_to,
     };
-    if let Err(error) = drop.submit(&mail) {
-        tracing::error!(%id, ?error, "nobody is told of a control message: the mail was not kept");
-    }
+    drop.submit(&mail)
 }
 
 fn text(
-    sender: &str,
-    mail_to: &str,
+    (sender, mail_to): (&str, &str),
     now: UnixTime,
+    mail_id: &str,
     id: &str,
     message: &Message,
     waiting: &[GroupAsked],
@@ -117,7 +132,7 @@ fn text(
     let mut date = Vec::new();
     print_rfc5322(now, &mut date);
     let mut text = format!(
-        "From: {sender}\r\nTo: {mail_to}\r\nSubject: a {verb} waits for approval\r\nDate: {}\r\nMIME-Version: 1.0\r\n\
+        "From: {sender}\r\nTo: {mail_to}\r\nSubject: a {verb} waits for approval\r\nDate: {}\r\nMessage-ID: {mail_id}\r\nMIME-Version: 1.0\r\n\
          Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
          A {verb} waits for approval. Its sender, which anybody can write, is\r\n\r\n    {}\r\n\r\n\
          and it asks for this:\r\n\r\n",
@@ -211,9 +226,9 @@ mod tests {
         let now = UnixTime(1_700_000_000);
         let of = |id: &str, waiting: &[GroupAsked]| {
             text(
-                "usenet@n.example",
-                "me@n.example",
+                ("usenet@n.example", "me@n.example"),
                 now,
+                &mail_id(id.as_bytes(), "me@n.example", "n.example"),
                 id,
                 &message,
                 waiting,
@@ -232,6 +247,7 @@ mod tests {
             "To",
             "Subject",
             "Date",
+            "Message-ID",
             "MIME-Version",
             "Content-Type",
             "Content-Transfer-Encoding",

@@ -1,5 +1,6 @@
 //! Mails about messages that wait, and what notices list: when the message has had its turn, and not before; after a crash, too.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use newsreel_engine::{GroupSpec, Keyring};
@@ -18,6 +19,10 @@ struct Mails {
     mails: Mutex<Vec<String>>,
     disk: Mutex<Option<MemoryDisk>>,
     crashed: Mutex<Option<MemoryDisk>>,
+    /// The Message-IDs of the mails, in their order.
+    ids: Mutex<Vec<String>>,
+    /// None is kept.
+    is_full: AtomicBool,
 }
 
 impl MailDrop for Mails {
@@ -26,7 +31,12 @@ impl MailDrop for Mails {
             let mut crashed = self.crashed.lock().unwrap();
             crashed.get_or_insert_with(|| disk.crash_losing_all());
         }
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(MailRefused::Full);
+        }
         let text = String::from_utf8(mail.text.clone()).unwrap();
+        let own = text.lines().find(|line| line.starts_with("Message-ID: "));
+        self.ids.lock().unwrap().push(own.unwrap().to_owned());
         let asked = text.lines().filter(|line| line.starts_with("    "));
         let asked: Vec<&str> = asked
             .map(str::trim)
@@ -54,7 +64,7 @@ fn world_of(disk: &MemoryDisk) -> (World, Arc<Mails>) {
     config.control.mail_to = "usenet@n.example".to_owned();
     let world = World::on(Arc::new(disk.clone()), config);
     let mails = Arc::new(Mails::default());
-    world.engine.set_mail_drop(mails.clone());
+    world.engine.set_mail_drops(mails.clone(), mails.clone());
     (world, mails)
 }
 
@@ -95,7 +105,7 @@ async fn a_mail_tells_of_what_is_left_when_its_turn_comes() {
     assert_eq!(waiting(&world), expected);
     // Nothing is due any more.
     let world = world.restart();
-    world.engine.set_mail_drop(mails.clone());
+    world.engine.set_mail_drops(mails.clone(), mails.clone());
     world.engine.do_what_is_due();
     assert_eq!(mails.taken(), [""; 0]);
     assert_eq!(world.problems(), [""; 0]);
@@ -135,19 +145,59 @@ async fn a_mail_that_a_crash_cut_off_is_made_at_the_next_start() {
     let crashed: Arc<dyn Disk> = Arc::new(crashed);
     let after = open_on(Arc::clone(&crashed), &world.config, &world.clock);
     assert_eq!(waiting(&after), ["<1@t.example>", "<2@t.example>"]);
-    after.engine.set_mail_drop(mails.clone());
+    after.engine.set_mail_drops(mails.clone(), mails.clone());
     // What the log said may be gone by then.
     after.seal();
     let after = after.restart();
-    after.engine.set_mail_drop(mails.clone());
+    after.engine.set_mail_drops(mails.clone(), mails.clone());
     after.engine.do_what_is_due();
     assert_eq!(mails.taken(), expected);
+    // Who got the first ones too can tell that these are the same.
+    let ids = std::mem::take(&mut *mails.ids.lock().unwrap());
+    assert!(
+        ids.len() == 4 && ids[..2] == ids[2..] && ids[0] != ids[1],
+        "{ids:?}"
+    );
     after.engine.do_what_is_due();
     let after = after.restart();
-    after.engine.set_mail_drop(mails.clone());
+    after.engine.set_mail_drops(mails.clone(), mails.clone());
     after.engine.do_what_is_due();
     assert_eq!(mails.taken(), [""; 0]);
     assert_eq!(after.problems(), [""; 0]);
+}
+
+/// A mail that the disk had no room for was never made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_that_was_not_kept_is_made_at_the_next_start() {
+    let (world, mails) = world_of(&MemoryDisk::new());
+    mails.is_full.store(true, Ordering::Relaxed);
+    world.send(&[say("1", ADMIN, "newgroup alt.new")]).await;
+    assert_eq!(mails.taken(), [""; 0]);
+    mails.is_full.store(false, Ordering::Relaxed);
+    let world = world.restart();
+    world.engine.set_mail_drops(mails.clone(), mails.clone());
+    world.engine.do_what_is_due();
+    assert_eq!(mails.taken(), ["<1@t.example> make alt.new y"]);
+}
+
+/// Mails to moderators stood in one queue with those that strangers cause by control messages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn control_messages_take_no_place_of_moderators_mails() {
+    let (world, notices) = {
+        let mut config = config(4 << 20);
+        config.control.rules = vec!["all:*:*:mail".to_owned()];
+        config.control.mail_to = "usenet@n.example".to_owned();
+        let world = World::on(Arc::new(MemoryDisk::new()), config);
+        (world, Arc::new(Mails::default()))
+    };
+    let moderators = Arc::new(Mails::default());
+    moderators.is_full.store(true, Ordering::Relaxed);
+    world
+        .engine
+        .set_mail_drops(moderators.clone(), notices.clone());
+    world.send(&[say("1", ADMIN, "newgroup alt.new")]).await;
+    assert_eq!(notices.taken(), ["<1@t.example> make alt.new y"]);
+    assert_eq!(moderators.taken(), [""; 0]);
 }
 
 /// A notice that was refused, as another article had its message-id, took out what it lists; and what stood in front of one in the same

@@ -356,7 +356,7 @@ async fn a_mail_tells_of_what_waits() {
     send(&world, &[message("1", ADMIN, "newgroup alt.new", "")]).await;
     assert_eq!(waiting(), ["<1@t.example> mail"]);
     let mails = Arc::new(Mails::default());
-    world.engine.set_mail_drop(mails.clone());
+    world.engine.set_mail_drops(mails.clone(), mails.clone());
     let text = "For your newsgroups file:\nalt.more\tWhat is more.\n";
     let sent = [
         message("2", ADMIN, "newgroup alt.more", text),

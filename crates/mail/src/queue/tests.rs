@@ -76,8 +76,7 @@ fn what_was_taken_is_sent_once_and_the_same_again_is_one() {
     queue.submit(&mail("<1@a>")).unwrap();
     queue.submit(&mail("<2@a>")).unwrap();
     assert_eq!(queue.waiting(), 2);
-    let mut sent = run(&queue, 0, 2);
-    sent.sort();
+    let sent = run(&queue, 0, 2);
     assert_eq!(sent, ["<1@a>", "<2@a>"]);
     assert_eq!(queue.waiting(), 0);
     assert!(disk.list(Path::new(FOLDER)).unwrap().is_empty());
@@ -100,6 +99,72 @@ fn pauses_grow_and_a_start_tries_at_once() {
     assert!(run(&queue, 1, 1).is_empty());
     let queue = open(&disk, &clock, 10);
     assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+}
+
+/// They went in the order of their hashes, after a start too.
+#[test]
+fn they_go_in_the_order_they_came_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(newsreel_host::RealDisk);
+    let clock = Arc::new(FakeClock::new(0));
+    let open = || {
+        let (disk, clock) = (Arc::clone(&disk), Arc::clone(&clock));
+        MailQueue::open(disk, clock, &folder.path().join("mail"), pace(100)).unwrap()
+    };
+    let ids: Vec<String> = (0..20).map(|n| format!("<{n}@a>")).collect();
+    let queue = open();
+    for id in &ids {
+        queue.submit(&mail(id)).unwrap();
+        // A file's time is no finer than the kernel's clock.
+        std::thread::sleep(Duration::from_millis(12));
+    }
+    assert_eq!(run(&queue, 0, 5), ids[..5]);
+    let queue = open();
+    assert_eq!(run(&queue, 0, 5), ids[5..10]);
+    // Those that fail hold up none of the others, and go before them when their time has come.
+    assert_eq!(run(&queue, 2, 4), ids[12..14]);
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(run(&queue, 0, 8), [&ids[10..12], &ids[14..]].concat());
+}
+
+/// A power cut between sending a mail and taking it out sends it again, never not, and it is the same mail to the octet.
+#[test]
+fn a_power_cut_behind_sending_sends_the_same_again() {
+    #[derive(Debug)]
+    struct Cut<'q> {
+        queue: &'q MailQueue,
+        memory: &'q MemoryDisk,
+        sent: Mutex<Option<(Mail, MemoryDisk)>>,
+    }
+    impl Deliver for Cut<'_> {
+        fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
+            self.queue.stop();
+            *self.sent.lock() = Some((mail.clone(), self.memory.crash(7)));
+            Ok(())
+        }
+    }
+    let (memory, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    queue.submit(&mail("<1@a>")).unwrap();
+    let cut = Cut {
+        queue: &queue,
+        memory: &memory,
+        sent: Mutex::default(),
+    };
+    queue.run(&cut);
+    assert_eq!(queue.waiting(), 0, "without a cut it is sent once");
+    let (first, crashed) = cut.sent.into_inner().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(crashed.clone());
+    let queue = open(&disk, &clock, 10);
+    assert_eq!(queue.waiting(), 1);
+    let cut = Cut {
+        queue: &queue,
+        memory: &crashed,
+        sent: Mutex::default(),
+    };
+    queue.run(&cut);
+    let (again, _) = cut.sent.into_inner().unwrap();
+    assert_eq!(again, first);
 }
 
 #[test]

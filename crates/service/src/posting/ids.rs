@@ -42,6 +42,15 @@ impl IdMaker {
     }
 }
 
+/// The Message-ID of a mail about an article: the same whenever that mail is made or sent again, so that who gets it twice can tell.
+#[must_use]
+pub fn mail_id(article: &[u8], to: &str, host: &str) -> String {
+    let mut hash = blake3::Hasher::new_derive_key("newsreel 2026-11 mail-message-id");
+    hash.update(article).update(to.as_bytes());
+    let hex = hash.finalize().to_hex();
+    format!("<mail.{}@{host}>", hex.get(..32).unwrap_or_default())
+}
+
 /// A number in base 32.
 fn digits(mut number: u64, out: &mut String) {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";

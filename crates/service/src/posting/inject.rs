@@ -8,7 +8,7 @@ use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{MessageId, UnixTime};
 
-use super::{PostingConfig, Proto};
+use super::{PostingConfig, Proto, mail_id};
 use crate::cancel_lock::{Locksmith, Owner};
 
 /// Octets of an account's hash; twice as many digits.
@@ -98,6 +98,8 @@ impl Proto<'_> {
             }
             field("Subject", subject, &mut out);
             date(Known::Date, site.now, &mut out);
+            let own = mail_id(id.as_bytes(), to, site.path_identity);
+            field("Message-ID", own.as_bytes(), &mut out);
             out.extend_from_slice(
                 b"MIME-Version: 1.0\r\n\
                   Content-Type: application/news-transmission; usage=moderate\r\n\
@@ -388,6 +390,13 @@ mod tests {
         assert!(
             head.starts_with("To: mod@m.example\nFrom: Ada <ada@b.example>\nSubject: s\nDate: ")
         );
+        // It is no article, so it is called otherwise; and it is the same mail whenever it is made.
+        let ids = head
+            .lines()
+            .filter(|line| line.starts_with("Message-ID: <mail."));
+        assert_eq!(ids.count(), 1, "{head}");
+        assert!(head.contains("@news.a.example>\nMIME-Version"), "{head}");
+        assert_eq!(mail(true), whole);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use newsreel_wire::article::Known;
 pub use check::{HEADER_LINE_OCTETS_MAX, Proto, check, own_id};
 pub use config::{ModerationConfig, PostingClients, PostingConfig};
 pub use groups::destination;
-pub use ids::IdMaker;
+pub use ids::{IdMaker, mail_id};
 pub use inject::{ACCOUNT_OCTETS, Locks, Site, account};
 pub use limits::{KEYS_MAX as LIMITED_KEYS_MAX, PostLimits};
 pub use moderators::{Moderators, address_of};
@@ -46,7 +46,7 @@ pub struct Mail {
     pub text: Vec<u8>,
 }
 
-/// Where mails to moderators are put.
+/// Where mails are put: to moderators, or about control messages.
 pub trait MailDrop: Send + Sync + std::fmt::Debug {
     /// Keeps a mail until it is sent, also over a power cut.  Waits for the disk.
     ///

@@ -1,4 +1,6 @@
 //! What administrators have forgotten of what was heeded: a number or a Date that was wrong keeps back all that comes behind it.
+//!
+//! Of a list that is about other hierarchies too, what it says of those stays.
 
 use std::sync::Arc;
 
@@ -29,8 +31,10 @@ pub struct ForgottenList {
     pub sender: String,
     /// The fingerprint of the key that signed it.
     pub key: Option<String>,
-    /// The hierarchies of which it says something.
+    /// The hierarchies of which it says something, as far as they are in the one that is asked about.
     pub hierarchies: Vec<String>,
+    /// Others of which it says something, and which stay remembered.
+    pub stays: Vec<String>,
     /// Its serial number.
     pub serial: Option<u64>,
     /// Its Date, seconds since 1970.
@@ -38,22 +42,30 @@ pub struct ForgottenList {
 }
 
 impl Forgotten {
-    pub(super) fn add(&mut self, record: &HeededRecord) {
+    pub(super) fn add(&mut self, record: &HeededRecord, hierarchy: &str) {
         match &record.said {
             Said::OfGroup(name) => self.groups.push(name.clone()),
-            Said::List(list) => self.lists.push(told(list, record)),
+            Said::List(list) => self.lists.push(told(list, record, hierarchy)),
         }
     }
 }
 
-fn told(list: &List, record: &HeededRecord) -> ForgottenList {
+fn told(list: &List, record: &HeededRecord, hierarchy: &str) -> ForgottenList {
+    let rest = list.scope.without(hierarchy).unwrap_or_default();
+    let stays: Vec<String> = rest.meant().map(str::to_owned).collect();
+    let goes = list
+        .scope
+        .meant()
+        .filter(|name| !stays.iter().any(|it| it == name));
+    let hierarchies = goes.map(str::to_owned).collect();
     ForgottenList {
         sender: list.sender.clone(),
         key: list
             .signer
             .as_ref()
             .map(|signer| signer.fingerprint().to_owned()),
-        hierarchies: list.scope.meant().map(str::to_owned).collect(),
+        hierarchies,
+        stays,
         serial: list.serial,
         date: record.date.0,
     }

@@ -190,6 +190,10 @@ impl Table {
             self.forget_list(oldest);
         }
         let number = self.number();
+        self.put_list(number, record);
+    }
+
+    fn put_list(&mut self, number: u64, record: HeededRecord) {
         if let Said::List(list) = &record.said {
             for name in list.scope.meant() {
                 self.meant.entry(name.to_owned()).or_default().push(number);
@@ -247,7 +251,7 @@ impl Table {
         )
     }
 
-    /// Forgets what was heeded of a hierarchy and what is in it.
+    /// Forgets what was heeded of a hierarchy and what is in it; what lists say of other hierarchies stays.
     pub(crate) fn forget(&mut self, hierarchy: &str) {
         let (groups, lists) = self.numbers_of(hierarchy);
         for number in groups {
@@ -256,7 +260,13 @@ impl Table {
             }
         }
         for number in lists {
-            self.forget_list(number);
+            if let Some(mut record) = self.forget_list(number)
+                && let Said::List(list) = &mut record.said
+                && let Some(rest) = list.scope.without(hierarchy)
+            {
+                list.scope = rest;
+                self.put_list(number, record);
+            }
         }
     }
 
@@ -441,10 +451,10 @@ impl Heeded {
         let mut found = Forgotten::default();
         let groups = groups.iter().filter_map(|number| table.order.get(number));
         for record in groups.filter_map(|name| table.of_group(name)) {
-            found.add(&record);
+            found.add(&record, hierarchy);
         }
         for record in lists.iter().filter_map(|number| table.lists.get(number)) {
-            found.add(record);
+            found.add(record, hierarchy);
         }
         found.groups.sort_unstable();
         found
@@ -724,8 +734,11 @@ mod tests {
         table.forget("de.x");
         let names: Vec<&String> = table.order.values().collect();
         assert_eq!(names, ["de", "dex", "de.y"]);
+        // What a list says of another hierarchy stays, where it stood.
         let left: Vec<_> = table.lists.values().collect();
-        assert_eq!(left, [&list("de #9", 1, 9), &list("fr #9", 1, 9)]);
+        let of_fr = list("!de.x.y fr #9", 1, 9);
+        assert_eq!(left, [&list("de #9", 1, 9), &of_fr, &list("fr #9", 1, 9)]);
+        assert!(table.is_late(&list("fr #8", 2, 9), "fr.x"));
         let octets: usize = table.all().iter().map(HeededRecord::octets).sum();
         assert_eq!(octets, table.octets());
         assert_eq!(table.meant.len(), 2);

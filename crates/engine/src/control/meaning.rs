@@ -306,6 +306,18 @@ impl Scope {
         named.chain(self.tops.iter().map(String::as_str))
     }
 
+    /// The same without a hierarchy and those in it; none: it means nothing else.
+    pub(crate) fn without(&self, hierarchy: &str) -> Option<Self> {
+        let is_in = |name: &str| hierarchies_of(name).any(|above| above == hierarchy);
+        let mut rest = self.clone();
+        for (name, is_meant) in &mut rest.named {
+            *is_meant &= !is_in(name);
+        }
+        rest.tops.retain(|name| !is_in(name));
+        let means_something = rest.meant().next().is_some();
+        means_something.then_some(rest)
+    }
+
     /// Whether it means this group.
     pub(crate) fn means(&self, group: &str) -> bool {
         self.top_of(group).is_some()

@@ -499,6 +499,15 @@ async fn what_was_heeded_of_a_hierarchy_can_be_forgotten() {
     assert_eq!(told.lists[0].serial, Some(20_990_101));
     assert_eq!(forget(&world, false), told);
     assert_eq!(forget(&world, false), newsreel_engine::Forgotten::default());
+    // A list of several hierarchies is forgotten of the one alone.
+    send(
+        &world,
+        &[list("7", ADMIN, "it nl #20990101", &["it.a", "nl.a"])],
+    )
+    .await;
+    let told = world.engine.control_forget("it", false).unwrap();
+    assert_eq!(told.lists[0].hierarchies, ["it"]);
+    assert_eq!(told.lists[0].stays, ["nl"]);
     let refused = world.engine.control_forget("de..x", false).unwrap_err();
     assert!(refused.to_string().contains("de..x"), "{refused}");
     // After a crash, too, and of no other hierarchy.
@@ -507,9 +516,14 @@ async fn what_was_heeded_of_a_hierarchy_can_be_forgotten() {
     let sent = [
         list("5", ADMIN, "de #6", &["de.c"]),
         list("6", ADMIN, "fr #6", &["fr.c"]),
+        list("8", ADMIN, "it nl #6", &["it.c", "nl.c"]),
     ];
     send(&world, &sent).await;
     assert_eq!(of(&world, "de."), ["de.c"]);
     assert_eq!(of(&world, "fr."), ["fr.a"]);
+    assert_eq!(
+        (of(&world, "it."), of(&world, "nl.")),
+        (vec!["it.c".to_owned()], vec!["nl.a".to_owned()])
+    );
     assert_eq!(world.problems(), [""; 0]);
 }

@@ -317,8 +317,14 @@ fn forget(hierarchy: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
             Some(serial) => format!("number {serial}, "),
             None => String::new(),
         };
+        let stays = list["stays"].as_array().map(Vec::as_slice);
+        let stays: Vec<String> = stays.unwrap_or_default().iter().map(output::cell).collect();
+        let stays = match stays.is_empty() {
+            true => String::new(),
+            false => format!("; what it says of {} stays", stays.join(" ")),
+        };
         format!(
-            "{said}: a checkgroups of {} by {}, {number}{}\n",
+            "{said}: a checkgroups of {} by {}, {number}{}{stays}\n",
             names.join(" "),
             output::cell(&list["sender"]),
             output::date(&list["date"])

@@ -26,8 +26,7 @@ pub(crate) struct SpoolArgs {
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
     pub(crate) spool: Option<PathBuf>,
-    /// The configuration file (offline: what the server last ran with, if not given)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = config::HELP_OFFLINE)]
     pub(crate) config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -81,17 +80,28 @@ impl Access {
 
     /// The same; who would rather have a server do it waits for one that starts, and looks without it when that takes long.
     fn open_for(args: &LookArgs, (writes, waits): (bool, bool)) -> Result<Self> {
-        let mut config = config::load(args.config.as_deref())?;
+        let (mut config, problems) =
+            config::look_for(args.config.as_deref(), args.spool.as_deref())?;
         if let Some(spool) = &args.spool {
             config.server.spool.clone_from(spool);
         }
         let spool = config.server.spool.clone();
+        let is_sound = problems.list.is_empty();
+        // Of its file a server that runs needs no more than where it is: a mistake made since then keeps nobody from asking it.
         if !args.read_only
+            && (is_sound || problems.is_spool_known || args.spool.is_some())
             && let Some(client) = Client::connect(&spool)?
         {
+            if !is_sound {
+                let (wrong, spool) = (problems.to_string(), spool.display());
+                output::warning(&format!(
+                    "{wrong}; the server of {spool} is asked all the same"
+                ));
+            }
             return Ok(Self::Live(client));
         }
-        if args.config.is_none() {
+        let mut config = problems.none_or(config)?;
+        if !is_given(args, &config) {
             config = last_config(&spool)?.unwrap_or(config);
             config.server.spool.clone_from(&spool);
         }
@@ -359,13 +369,18 @@ pub(crate) fn making() -> impl FnMut(&str, u64, u64) {
     }
 }
 
+/// Whether somebody said which configuration it is: by an option, the environment or the usual place.
+fn is_given(args: &SpoolArgs, config: &Config) -> bool {
+    args.config.is_some() || config.file.is_some()
+}
+
 /// The configuration a spool is run with: the one that is given, what its server last ran with, or the defaults.
 pub(crate) fn config_of(args: &SpoolArgs) -> Result<Config> {
-    let mut config = config::load(args.config.as_deref())?;
+    let mut config = config::load(args.config.as_deref(), args.spool.as_deref())?;
     if let Some(spool) = &args.spool {
         config.server.spool.clone_from(spool);
     }
-    let is_told = args.config.is_some() || !RealDisk.exists(&config.server.spool)?;
+    let is_told = is_given(args, &config) || !RealDisk.exists(&config.server.spool)?;
     let last = if is_told {
         None
     } else {

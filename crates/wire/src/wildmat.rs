@@ -149,6 +149,23 @@ impl Wildmat {
         self.within.is_none() && self.patterns.first() == Some(&(Verdict::Match, Pattern::Any))
     }
 
+    /// Whether this surely matches all that `other` matches; `false` where the patterns alone do not tell.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        if self.matches_all() || self == other {
+            return true;
+        }
+        let own = || self.patterns.iter();
+        let takes_nothing_out =
+            self.within.is_none() && own().all(|(verdict, _)| *verdict == Verdict::Match);
+        let mut others = other.patterns.iter();
+        others.all(|(verdict, pattern)| match pattern {
+            _ if *verdict != Verdict::Match => true,
+            Pattern::Exact(text) => self.matches(text),
+            _ => takes_nothing_out && own().any(|(_, own)| own.covers(pattern)),
+        })
+    }
+
     /// What every text that matches begins with; empty where nothing is known. In a list in order only these need be looked at.
     #[must_use]
     pub fn prefix(&self) -> &str {
@@ -190,6 +207,15 @@ fn common<'t>(one: &'t str, other: &'t str) -> &'t str {
 }
 
 impl Pattern {
+    /// Whether it surely matches all that another one does.
+    fn covers(&self, other: &Self) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Prefix(prefix) => other.prefix().starts_with(prefix.as_str()),
+            Self::Exact(_) | Self::General(_) => self == other,
+        }
+    }
+
     /// What every text that it matches begins with.
     fn prefix(&self) -> &str {
         match self {
@@ -476,6 +502,45 @@ mod tests {
         ) {
             let wildmat = Wildmat::parse(&wildmat).unwrap();
             prop_assert!(!wildmat.matches(&text) || text.starts_with(wildmat.prefix()), "{wildmat:?} {text}");
+        }
+
+        #[test]
+        fn prop_what_covers_another_matches_all_of_it(
+            one in "[!@]?[ab]{0,2}[*?](,[!@]?[ab]{1,2}[*?]?){0,2}",
+            other in "[!@]?[ab]{1,3}[*?]?(,[!@]?[ab]{1,3}[*?]?){0,2}",
+            text in "[ab]{0,4}",
+        ) {
+            let (one, other) = (Wildmat::parse(&one).unwrap(), Wildmat::parse(&other).unwrap());
+            prop_assert!(!one.covers(&other) || !other.matches(&text) || one.matches(&text), "{one:?} {other:?} {text}");
+        }
+    }
+
+    #[test]
+    fn what_surely_covers_another() {
+        let covers = |one: &str, other: &str| {
+            let (one, other) = (Wildmat::parse(one), Wildmat::parse(other));
+            one.unwrap().covers(&other.unwrap())
+        };
+        for (one, other) in [
+            ("*", "a,b.*,!c,?"),
+            ("a.*", "a.b.*"),
+            ("a.*,b.*", "b.c,a.*,!a.d"),
+            ("*,!a.*", "b.c"),
+            ("*,!a.*", "*,!a.*"),
+            ("a?", "a?"),
+        ] {
+            assert!(covers(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("a.b.*", "a.*"),
+            ("*,!a.*", "a.b"),
+            ("*,!a.*", "b.*"),
+            ("*,@a.*", "*"),
+            ("a.*", "*"),
+            ("a*", "?a"),
+            ("a.*", "a.b,c"),
+        ] {
+            assert!(!covers(one, other), "{one} {other}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use newsreel_host::RealDisk;
 use serde_json::{Value, json};
 
@@ -19,8 +19,10 @@ pub(crate) enum Verb {
                       Example:\n  newsreel config check /etc/newsreel.toml"
     )]
     Check {
-        /// The configuration file, or a pipe; - is the standard input
-        file: PathBuf,
+        /// The configuration file, or a pipe; - is the standard input [default: as of --config]
+        file: Option<PathBuf>,
+        #[arg(long, value_name = "FILE", conflicts_with = "file", help = config::HELP)]
+        config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -31,8 +33,7 @@ pub(crate) enum Verb {
                       options. The spool's last-config.toml has what a server last ran with.\n\nExamples:\n  newsreel config show\n  newsreel config show --config /etc/newsreel.toml --json"
     )]
     Show {
-        /// The configuration file
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", help = config::HELP)]
         config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
@@ -43,8 +44,7 @@ pub(crate) enum Verb {
     Explain {
         /// Section and key, or a section
         key: String,
-        /// The configuration file
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", help = config::HELP)]
         config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
@@ -57,9 +57,17 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
-        Verb::Check { file, json } => check(file, *json),
+        Verb::Check { file, config, json } => {
+            let named = file.as_deref().or(config.as_deref());
+            let Some(file) = config::meant(named, None) else {
+                bail!(
+                    "there is no configuration file to check: name one, as in `newsreel config check newsreel.toml`"
+                );
+            };
+            check(&file, *json)
+        }
         Verb::Show { config, json } => {
-            let config = config::load(config.as_deref())?;
+            let config = config::load(config.as_deref(), None)?;
             if *json {
                 output::json(&serde_json::to_value(config.values()?)?)
             } else {
@@ -67,7 +75,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             }
         }
         Verb::Explain { key, config, json } => {
-            let (text, value) = config::explain(key, &config::load(config.as_deref())?)?;
+            let (text, value) = config::explain(key, &config::load(config.as_deref(), None)?)?;
             if *json {
                 output::json(&value)
             } else {

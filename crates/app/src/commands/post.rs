@@ -37,8 +37,7 @@ pub(crate) struct Args {
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = config::HELP_WITH_SPOOL)]
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -121,6 +120,6 @@ fn wire(file: &Path) -> Result<Vec<u8>> {
 pub(super) fn spool(given: Option<&Path>, file: Option<&Path>) -> Result<PathBuf> {
     match given {
         Some(spool) => Ok(spool.to_owned()),
-        None => Ok(config::load(file)?.server.spool),
+        None => Ok(config::load(file, None)?.server.spool),
     }
 }

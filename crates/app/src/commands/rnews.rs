@@ -51,8 +51,7 @@ pub(super) struct HandOver {
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = crate::config::HELP_WITH_SPOOL)]
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]

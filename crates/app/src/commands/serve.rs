@@ -12,13 +12,12 @@ use crate::server::{self, clock::ShiftedClock};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Without any option: spool in ./newsreel-spool, two cyclic buffers of 1 GiB, 127.0.0.1:1119.\n\
+    after_help = "Without any option and file: spool in ./newsreel-spool, two cyclic buffers of 1 GiB, 127.0.0.1:1119.\n\
                   SIGTERM and SIGINT stop it cleanly, SIGHUP reads the configuration again.\n\n\
                   Example:\n  newsreel serve --spool /var/spool/newsreel --listen 127.0.0.1:1119 --listen '[::1]:1119'"
 )]
 pub(crate) struct Args {
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = config::HELP_WITH_SPOOL)]
     config: Option<PathBuf>,
     /// The spool directory; made when it is not there
     #[arg(long, value_name = "DIR")]
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut args = args.clone();
     // A path that was typed counts from here, also when the file is read again.
     args.spool = args.spool.map(std::path::absolute).transpose()?;
-    let mut config = config::load(args.config.as_deref())?;
+    let mut config = config::load(args.config.as_deref(), args.spool.as_deref())?;
     args.apply(&mut config);
     if let Some((_, right)) = config.listen.problems().first() {
         bail!("--listen: {right}");

@@ -1,12 +1,14 @@
 //! `newsreel user add|passwd|groups|list|lock|unlock|remove`: who can log in.
 //!
 //! The file of users is changed in place, beside a running server too, which reads it at each login.  Passwords are read from
-//! the standard input, never from the command line, where others could see them.
+//! the standard input, never from the command line, where others could see them; from a terminal twice, and it does not show them.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use console::Term;
+use newsreel_host::process::shell_word;
 use newsreel_host::{Disk, RealDisk};
 use newsreel_users::{Change, FILE, PASSWORD_OCTETS_MAX, Users};
 use serde_json::{Value, json};
@@ -25,9 +27,9 @@ pub(crate) struct Named {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
-    /// Add a user; the password is the first line of the standard input
+    /// Add a user; the password is asked for, or the first line of the standard input
     #[command(
-        after_help = "Passwords have 8 to 256 octets and no spaces.\n\nExample:\n  newsreel user add ada --group staff < password.txt"
+        after_help = "Passwords have 8 to 256 octets and no spaces.\n\nExamples:\n  newsreel user add ada --group staff\n  newsreel user add ada --group staff < password.txt"
     )]
     Add {
         #[command(flatten)]
@@ -36,8 +38,10 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "GROUP")]
         group: Vec<String>,
     },
-    /// Give a user another password: the first line of the standard input
-    #[command(after_help = "Example:\n  newsreel user passwd ada < password.txt")]
+    /// Give a user another password, which is asked for, or the first line of the standard input
+    #[command(
+        after_help = "Examples:\n  newsreel user passwd ada\n  newsreel user passwd ada < password.txt"
+    )]
     Passwd(Named),
     /// Put a user into these groups, and out of all others
     #[command(after_help = "Example:\n  newsreel user groups ada --group staff --group moderators")]
@@ -66,11 +70,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
         Verb::List(spool) => list(spool),
         Verb::Add { named, group } => {
-            let password = password()?;
+            let password = password(&named.name)?;
             let groups = group.clone();
             change(named, Change::Add { password, groups }, "added")
         }
-        Verb::Passwd(named) => change(named, Change::Password(password()?), "has a new password"),
+        Verb::Passwd(named) => {
+            let password = password(&named.name)?;
+            change(named, Change::Password(password), "has a new password")
+        }
         Verb::Groups { named, group } => {
             change(named, Change::Groups(group.clone()), "has these groups")
         }
@@ -130,13 +137,11 @@ fn list(spool: &SpoolArgs) -> Result<()> {
     output::text(&out)
 }
 
-/// The first line of the standard input.
-fn password() -> Result<String> {
+/// What somebody at a terminal types, twice, or the first line of the standard input.
+fn password(name: &str) -> Result<String> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        bail!(
-            "give the password on the standard input, as in `newsreel user add ada < password.txt`: here it would be shown"
-        );
+        return asked(name);
     }
     let mut line = String::new();
     let most = PASSWORD_OCTETS_MAX as u64 + 3;
@@ -151,4 +156,29 @@ fn password() -> Result<String> {
         );
     }
     Ok(password.to_owned())
+}
+
+/// Asks at the terminal, which does not show what is typed.
+fn asked(name: &str) -> Result<String> {
+    let terminal = Term::stderr();
+    if !terminal.is_term() {
+        bail!(
+            "nobody can be asked for the password, as the standard error is no terminal: give it on the standard input, as in \
+             `newsreel user passwd {} < password.txt`",
+            shell_word(name)
+        );
+    }
+    let ask = |what: &str| -> Result<String> {
+        terminal.write_str(what)?;
+        let typed = terminal.read_secure_line();
+        typed.context("cannot read the password")
+    };
+    let first = ask(&format!("Password for {}: ", output::printable(name)))?;
+    if first.is_empty() {
+        bail!("there is no password; nothing was changed");
+    }
+    if ask("The same again: ")? != first {
+        bail!("these are two passwords; nothing was changed");
+    }
+    Ok(first)
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod across;
+mod doubts;
 mod entries;
 mod explain;
 mod fixed;
@@ -18,6 +19,7 @@ mod read;
 mod reference;
 mod schema;
 mod units;
+mod usual;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,7 @@ use self::places::Places;
 pub(crate) use self::problem::{Problem, Problems};
 pub(crate) use self::reference::reference;
 pub(crate) use self::units::Unit;
+pub(crate) use self::usual::{HELP, HELP_OFFLINE, HELP_WITH_DIRECTORY, HELP_WITH_SPOOL};
 use crate::input::{self, Input};
 
 /// Keys that a table in a list cannot do without.
@@ -66,6 +69,9 @@ const REQUIRED: &[&str] = &[
     "upstream.address",
     "censor.matches",
 ];
+
+/// The key by which a running server is found.
+const SPOOL: &str = "server.spool";
 
 /// The largest configuration file that is read.
 const FILE_OCTETS_MAX: usize = 4 << 20;
@@ -326,13 +332,34 @@ fn store(values: toml::Table, complaints: &mut Vec<Complaint>) -> StoreConfig {
     store
 }
 
-/// Reads a file or a pipe, or takes the defaults without one.
-pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
-    let Some(file) = file else {
-        return Ok(Config::default());
-    };
-    let (config, problems) = look(file)?;
+/// Reads the file that is meant, or a pipe, or takes the defaults without one; `spool` is what `--spool` said.
+pub(crate) fn load(file: Option<&Path>, spool: Option<&Path>) -> Result<Config> {
+    let (config, problems) = look_for(file, spool)?;
     problems.none_or(config)
+}
+
+/// The same, and says what is wrong with it.
+pub(crate) fn look_for(file: Option<&Path>, spool: Option<&Path>) -> Result<(Config, Problems)> {
+    match meant(file, spool) {
+        Some(file) => look(&file),
+        None => Ok((Config::default(), Problems::default())),
+    }
+}
+
+/// The file that is meant, if one is.
+pub(crate) fn meant(file: Option<&Path>, spool: Option<&Path>) -> Option<PathBuf> {
+    usual::meant(file, usual::OF_SERVERS, spool.is_some())
+}
+
+/// The same for caches, whose place `--directory` says.
+pub(crate) fn load_of_cache(file: Option<&Path>, directory: Option<&Path>) -> Result<Config> {
+    match usual::meant(file, usual::OF_CACHES, directory.is_some()) {
+        Some(file) => {
+            let (config, problems) = look(&file)?;
+            problems.none_or(config)
+        }
+        None => Ok(Config::default()),
+    }
 }
 
 /// Reads what a server noted that it ran with: every value is in it, and those that a buffer of another size leaves less room give way.
@@ -443,6 +470,8 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
 /// The same, with what is sound of it in any case.
 fn parsed(text: &str, name: &str, origin: Origin) -> (Config, Problems) {
     let mut found = read::read(text);
+    let is_spool_told = !found.is_unsound(SPOOL);
+    let is_spool_known = is_spool_told && (!found.is_torn || found.places.contains_key(SPOOL));
     let mut complaints = Vec::new();
     let mut config = Config::from_values(std::mem::take(&mut found.values), &mut complaints);
     let mut list = std::mem::take(&mut found.problems);
@@ -483,7 +512,12 @@ fn parsed(text: &str, name: &str, origin: Origin) -> (Config, Problems) {
     list.sort();
     config.places = Places::new(found.places);
     let file = name.to_owned();
-    (config, Problems { file, list })
+    let problems = Problems {
+        file,
+        list,
+        is_spool_known,
+    };
+    (config, problems)
 }
 
 #[cfg(test)]

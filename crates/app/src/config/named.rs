@@ -11,6 +11,7 @@ use newsreel_host::process::is_program;
 use newsreel_host::{RealDisk, read_whole};
 
 use super::Config;
+use super::doubts::doubts;
 use super::entries::in_words;
 
 /// As much of a file is read to see that it can be.
@@ -59,9 +60,13 @@ fn authority(config: &Config) -> Option<Missing> {
         .then(|| ("tls.certificate".to_owned(), said.to_owned()))
 }
 
-/// The same as lines for people; where much else is wrong with the file, only what it says itself.
+/// The same, and what else can hardly be meant, as lines for people; where much else is wrong with the file, only what it says itself.
 pub(crate) fn warnings(config: &Config, file: &str, is_broken: bool) -> Vec<String> {
     let mut found = missing(config);
+    // What follows from entries that could not be read is not meant.
+    if !is_broken {
+        found.extend(doubts(config));
+    }
     found.retain(|(key, _)| !is_broken || config.places.has(key));
     let lines = found.into_iter().map(|(key, what)| {
         let said = in_words(&format!("{key}: {what}"), &config.store);

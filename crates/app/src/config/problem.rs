@@ -16,12 +16,14 @@ pub(crate) struct Problem {
 }
 
 /// All that is wrong with one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Problems {
     /// The file, as it was named.
     pub(crate) file: String,
     /// In the order of the lines.
     pub(crate) list: Vec<Problem>,
+    /// Whether the spool is the one that was meant, whatever else is wrong.
+    pub(crate) is_spool_known: bool,
 }
 
 impl Problems {

@@ -34,7 +34,7 @@ fn small() -> PathBuf {
 #[test]
 fn valid_files_are_taken() {
     for path in fixtures("valid") {
-        if let Err(error) = load(Some(&path)) {
+        if let Err(error) = load(Some(&path), None) {
             panic!("{}: {error:#}", path.display());
         }
     }
@@ -247,7 +247,7 @@ fn paths_count_from_the_files_directory() {
         b"[server]\nspool = \"s\"\n",
     )
     .unwrap();
-    let config = load(Some(&file)).unwrap();
+    let config = load(Some(&file), None).unwrap();
     assert_eq!(config.server.spool, folder.path().join("s"));
     assert_eq!(config.file, Some(file));
 }

@@ -1,8 +1,10 @@
 //! `newsreel access explain`: the rules of a configuration, as the server takes them.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk, read_whole, replace_file};
@@ -419,6 +421,58 @@ fn users_of_a_program_are_explained_as_they_are_said() {
         why.contains("--group is for users of login.program"),
         "{why}"
     );
+}
+
+/// At a terminal a password had to be put into a file first; now it is asked for, and not shown.
+#[test]
+fn at_a_terminal_the_password_is_asked_for() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let at_terminal = |verb: &str, typed: [&str; 2]| {
+        let program = newsreel().get_program().to_str().unwrap().to_owned();
+        let line = format!(
+            "{program} user {verb} ada --config {}",
+            spool.config().display()
+        );
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]);
+        command.env("NEWSREEL_CONFIG", "").process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut shown = String::new();
+        for (asked, typed) in ["Password for ada: ", "The same again: "]
+            .into_iter()
+            .zip(typed)
+        {
+            while !shown.ends_with(asked) {
+                let mut octet = [0];
+                output
+                    .read_exact(&mut octet)
+                    .unwrap_or_else(|_| panic!("{shown}"));
+                shown.push(char::from(octet[0]));
+            }
+            // What is typed before the terminal hides it is thrown away.
+            std::thread::sleep(Duration::from_millis(300));
+            input.write_all(format!("{typed}\n").as_bytes()).unwrap();
+        }
+        output.read_to_string(&mut shown).unwrap();
+        (child.wait().unwrap().success(), shown)
+    };
+    let (done, shown) = at_terminal("add", ["correct-horse", "correct-house"]);
+    assert!(
+        !done && shown.contains("these are two passwords"),
+        "{shown}"
+    );
+    assert_eq!(spool.text(&["user", "list"]), "");
+    for (verb, password) in [("add", "correct-horse"), ("passwd", "battery-staple")] {
+        let (done, shown) = at_terminal(verb, [password, password]);
+        assert!(done, "{shown}");
+        assert!(!shown.contains(password), "{shown}");
+        let users =
+            newsreel_users::Users::new(Arc::new(RealDisk), spool.path().join(newsreel_users::FILE));
+        assert!(users.check("ada", password).unwrap().is_some(), "{shown}");
+    }
 }
 
 #[test]

@@ -272,6 +272,96 @@ fn files_and_programs_that_are_not_there_are_told() {
     assert_eq!(found["warnings"].as_array().unwrap().len(), 2, "{found}");
 }
 
+/// A rule that holds for nobody, or a password in clear, passed without a word; and this command alone took no `--config`.
+#[test]
+fn what_can_hardly_be_meant_is_told_with_its_line() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    let doubtful = "[[access]]\nname = \"all\"\nread = \"*\"\n[[access]]\nname = \"inside\"\naddresses = [\"local\"]\n\
+                    [[pull]]\nname = \"up\"\naddress = \"up.example:119\"\nuser = \"ada\"\npassword_file = \"/dev/null\"\n\
+                    clear_text = true\n";
+    spool.configure(&format!("{doubtful}{}", Spool::changed(&[])));
+    let output = newsreel()
+        .args(["config", "check", "--config", &file])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    for expected in [
+        "newsreel.toml:5:8: name of the second [[access]]: nobody ever has what this entry grants, as name of the first [[access]] (line 2) ",
+        "newsreel.toml:12:14: clear_text of the first [[pull]]: the password for ada goes to up.example:119 where anybody",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
+/// Which file is meant is said once for all commands; only `--config` said it.
+#[test]
+fn the_environment_names_the_configuration() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let with = |words: &[&str]| {
+        let mut command = newsreel();
+        command.env("NEWSREEL_CONFIG", spool.config()).args(words);
+        said(command.output().unwrap())
+    };
+    assert!(with(&["status"]).unwrap().contains("pid "));
+    assert!(
+        with(&["config", "check"])
+            .unwrap()
+            .contains("newsreel.toml: good")
+    );
+    assert!(with(&["config", "show"]).unwrap().contains("8MiB"));
+    with(&["group", "add", "misc.test"]).unwrap();
+    // What is typed goes before it.
+    let elsewhere = spool.folder().join("other.toml");
+    let elsewhere = elsewhere.to_str().unwrap();
+    let error = with(&["status", "--config", elsewhere]).unwrap_err();
+    assert!(error.contains("other.toml"), "{error}");
+    let other = spool.folder().join("none");
+    let error = with(&["status", "--spool", other.to_str().unwrap()]).unwrap_err();
+    assert!(error.contains("there is no spool in"), "{error}");
+    let nameless = run(&["config", "check"]).unwrap_err();
+    assert!(nameless.contains("name one"), "{nameless}");
+    for verb in ["serve", "status", "post", "inews", "rnews", "cache"] {
+        let help = run(&[verb, "--help"]).unwrap();
+        assert!(help.contains("$NEWSREEL_CONFIG"), "{verb}: {help}");
+    }
+    server.stop();
+}
+
+/// Whoever made a mistake in the file could not ask the server any more how it is.
+#[test]
+fn a_mistake_in_the_file_keeps_nobody_from_asking_the_server() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let sound = Spool::changed(&[]);
+    for mistake in ["[scrub]\nnope = 1\n", "[scrub\n", "[[filter]]\n"] {
+        spool.configure(&format!("{sound}\n{mistake}"));
+        let output = spool.run(&["status", "--json"]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{mistake}: {told}");
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(status["server"]["pid"].is_number(), "{status}");
+        assert!(told.contains("is asked all the same"), "{told}");
+        assert!(told.contains("newsreel.toml:"), "{told}");
+    }
+    // Where the file does not say which spool it is, nobody guesses.
+    for torn in [
+        sound.replace("spool = \"spool\"", "spol = \"spool\""),
+        sound.replace("spool = \"spool\"", "spool = [\n"),
+    ] {
+        assert!(torn != sound);
+        spool.configure(&torn);
+        let error = spool.error(&["status"]);
+        assert!(error.contains("nothing was started or changed"), "{error}");
+    }
+    spool.configure(&format!("{sound}\n[scrub]\nnope = 1\n"));
+    server.stop();
+    let error = spool.error(&["status"]);
+    assert!(error.contains("scrub.nope"), "{error}");
+}
+
 /// What was wrong with a certificate, and what was missing in a table, was told when all else was mended, and without a line.
 #[test]
 fn all_that_is_wrong_is_told_at_once_and_where() {

@@ -201,9 +201,11 @@ pub(crate) fn in_vain(mut command: Command) -> Output {
     output
 }
 
-/// A call of the binary under test.
+/// A call of the binary under test, which reads no configuration but what it is given, whatever this machine has.
 pub(crate) fn newsreel() -> Command {
-    Command::new(binary())
+    let mut command = Command::new(binary());
+    command.env("NEWSREEL_CONFIG", "");
+    command
 }
 
 /// Standard output of a success, or standard error of a failure.

@@ -70,6 +70,24 @@ impl ExpireRule {
 }
 
 impl ExpireConfig {
+    /// The entries that are for no article, as one in front of each is for all of theirs: the places of both.
+    #[must_use]
+    pub fn shadowed(rules: &[ExpireRule]) -> Vec<(usize, usize)> {
+        let takes_all_of = |earlier: &ExpireRule, rule: &ExpireRule| {
+            let both = Wildmat::parse(&earlier.groups).ok();
+            let both = both.zip(Wildmat::parse(&rule.groups).ok());
+            (earlier.class.is_empty() || earlier.class == rule.class)
+                && both.is_some_and(|(earlier, rule)| earlier.covers(&rule))
+        };
+        let all = rules.iter().enumerate();
+        let first = |(at, rule)| {
+            let mut before = rules.iter().take(at);
+            let place = before.position(|earlier| takes_all_of(earlier, rule))?;
+            Some((at, place))
+        };
+        all.filter_map(first).collect()
+    }
+
     /// What is wrong with its entries: key, beginning with the place of the entry, and what would be right.
     #[must_use]
     pub fn problems(rules: &[ExpireRule]) -> Vec<(String, String)> {
@@ -115,6 +133,25 @@ impl Default for ExpiryConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_for_no_article_is_found() {
+        let rule = |groups: &str, class: &str| ExpireRule {
+            groups: groups.to_owned(),
+            class: class.to_owned(),
+            ..ExpireRule::default()
+        };
+        let shadowed = |first: (&str, &str), second: (&str, &str)| {
+            let rules = [rule(first.0, first.1), rule(second.0, second.1)];
+            ExpireConfig::shadowed(&rules) == [(1, 0)]
+        };
+        assert!(shadowed(("*", ""), ("alt.*", "")));
+        assert!(shadowed(("*", ""), ("alt.*", "large")));
+        assert!(shadowed(("alt.*", "large"), ("alt.binaries.*", "large")));
+        assert!(!shadowed(("*", "large"), ("alt.*", "")));
+        assert!(!shadowed(("*", "large"), ("alt.*", "small")));
+        assert!(!shadowed(("alt.*", ""), ("*", "")));
+    }
 
     #[test]
     fn what_contradicts_itself_is_told() {

@@ -39,6 +39,25 @@ impl Network {
         (net.addr() == net.network()).then_some(Self::Net(net))
     }
 
+    /// The networks that it is.
+    pub(super) fn spans(self) -> Vec<IpNet> {
+        match self {
+            Self::Local => ["127.0.0.0/8", "::1/128"]
+                .into_iter()
+                .filter_map(net_of)
+                .collect(),
+            Self::Net(net) => vec![net],
+        }
+    }
+
+    /// All addresses.
+    pub(super) fn everywhere() -> Vec<IpNet> {
+        ["0.0.0.0/0", "::/0"]
+            .into_iter()
+            .filter_map(net_of)
+            .collect()
+    }
+
     /// Whether an address, in its canonical form, belongs to it.
     pub(super) fn has(self, address: IpAddr) -> bool {
         match self {

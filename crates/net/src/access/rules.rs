@@ -251,6 +251,17 @@ impl Rules {
         !who.is_tls && for_tls.any(|rule| rule.misplaced(&secured).is_none())
     }
 
+    /// The entries that are for nobody, as one in front of each is for all whom it is for: the places of both.
+    #[must_use]
+    pub fn shadowed(&self) -> Vec<(usize, usize)> {
+        let rules = self.0.iter().enumerate();
+        let first = |(at, rule): (usize, &Rule)| {
+            let mut before = self.0.iter().take(at);
+            Some((at, before.position(|earlier| earlier.takes_all_of(rule))?))
+        };
+        rules.filter_map(first).collect()
+    }
+
     /// Every entry's name up to the one that fits, with why those before it do not.
     pub fn explain(&self, who: &Who) -> Vec<(&str, Option<&'static str>)> {
         let mut said = Vec::new();
@@ -266,6 +277,38 @@ impl Rules {
 }
 
 impl Rule {
+    /// Whether it is for all whom another one is for.
+    fn takes_all_of(&self, other: &Self) -> bool {
+        let spans = |rule: &Self| match rule.networks.as_slice() {
+            [] => Network::everywhere(),
+            networks => networks.iter().flat_map(|it| it.spans()).collect(),
+        };
+        let own = spans(self);
+        let comes_here = spans(other)
+            .iter()
+            .all(|net| own.iter().any(|it| it.contains(net)));
+        let is_here = |came_to: &SocketAddr| {
+            self.listen.iter().any(|listen| {
+                came_to.ip().to_canonical() == listen.ip().to_canonical()
+                    && (listen.port() == 0 || listen.port() == came_to.port())
+            })
+        };
+        let names = |own: &[String], others: &[String]| {
+            let has = |name: &String| {
+                own.iter()
+                    .any(|it| it == "*" || it.eq_ignore_ascii_case(name))
+            };
+            own.is_empty() || !others.is_empty() && others.iter().all(has)
+        };
+        let is_user = |user: &String| self.users.iter().any(|it| it == "*" || it == user);
+        comes_here
+            && (self.listen.is_empty()
+                || !other.listen.is_empty() && other.listen.iter().all(is_here))
+            && (!self.needs_tls || other.needs_tls)
+            && names(&self.certificates, &other.certificates)
+            && (self.users.is_empty() || !other.users.is_empty() && other.users.iter().all(is_user))
+    }
+
     /// Why this entry is not for somebody; none: it is.
     fn misfit(&self, who: &Who) -> Option<&'static str> {
         if let Some(why) = self.misplaced(who).or_else(|| self.uncertified(who)) {
@@ -474,6 +517,52 @@ mod tests {
         assert!(rules.login_helps(&who("203.0.113.1", "")));
         let said = rules.explain(&who("203.0.113.1", ""));
         assert_eq!(said[0], ("a", Some("is for users who have logged in")));
+    }
+
+    /// An entry behind one that takes everybody was for nobody, and nothing said so.
+    #[test]
+    fn what_is_for_nobody_any_more_is_found() {
+        let check = |first: &str, second: &str, is_shadowed: bool| {
+            let text =
+                format!("[[access]]\nname = 'a'\n{first}\n[[access]]\nname = 'b'\n{second}\n");
+            let expected: &[(usize, usize)] = if is_shadowed { &[(1, 0)] } else { &[] };
+            assert_eq!(rules(&text).shadowed(), expected, "{text}");
+        };
+        let local = "addresses = ['local']";
+        let inside = "addresses = ['192.0.2.0/24', '2001:db8::/32']";
+        for (first, second, is_shadowed) in [
+            ("", "", true),
+            ("", local, true),
+            (local, "", false),
+            (local, "addresses = ['127.0.0.1', '::1']", true),
+            ("addresses = ['127.0.0.0/8']", local, false),
+            (inside, "addresses = ['192.0.2.7']", true),
+            (inside, "addresses = ['192.0.2.7', '192.0.3.7']", false),
+            ("addresses = ['0.0.0.0/0', '::/0']", "", true),
+            ("addresses = ['0.0.0.0/0']", "", false),
+            ("tls = true", "", false),
+            ("tls = true", "tls = true", true),
+            ("tls = true", "certificates = ['x']", true),
+            ("certificates = ['*']", "tls = true", false),
+            ("certificates = ['*']", "certificates = ['x']", true),
+            ("certificates = ['X', 'y']", "certificates = ['x']", true),
+            ("users = ['*']", "", false),
+            ("users = ['*']", "users = ['@staff']", true),
+            ("users = ['ada']", "users = ['@staff', 'ada']", false),
+            (
+                "listen = ['192.0.2.1:0']",
+                "listen = ['192.0.2.1:119']",
+                true,
+            ),
+            (
+                "listen = ['192.0.2.1:119']",
+                "listen = ['192.0.2.1:0']",
+                false,
+            ),
+            ("listen = ['192.0.2.1:119']", "", false),
+        ] {
+            check(first, second, is_shadowed);
+        }
     }
 
     #[test]

@@ -34,8 +34,7 @@ struct Which {
     /// The cache's directory [default: what the configuration says, else ./newsreel-cache]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = config::HELP_WITH_DIRECTORY)]
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -50,7 +49,8 @@ impl Which {
 
     /// The same, told meanwhile how far it is.
     fn ask_with(&self, request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Value> {
-        let mut directory = config::load(self.config.as_deref())?.cache.directory;
+        let (file, given) = (self.config.as_deref(), self.directory.as_deref());
+        let mut directory = config::load_of_cache(file, given)?.cache.directory;
         if let Some(given) = &self.directory {
             directory.clone_from(given);
         }
@@ -99,8 +99,7 @@ pub(crate) struct Args {
     /// The server to read from, and to post to: HOST or HOST:PORT
     #[arg(long, value_name = "HOST")]
     upstream: Option<String>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = config::HELP_WITH_DIRECTORY)]
     config: Option<PathBuf>,
     /// The directory in which articles are kept; made when it is not there
     #[arg(long, value_name = "DIR")]
@@ -155,7 +154,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(Verb::Simulate(args)) => return simulate::run_command(args),
         None => {}
     }
-    let mut config = config::load(args.config.as_deref())?;
+    let mut config = config::load_of_cache(args.config.as_deref(), args.directory.as_deref())?;
     args.apply(&mut config);
     if let Some((_, right)) = config.listen.problems().first() {
         bail!("--listen: {right}");

@@ -281,7 +281,9 @@ fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> Result<bool> {
 
 /// Reads every article and compares its checksums.
 pub(super) fn verify(paths: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<()> {
-    config::load(config)?;
+    if config.is_some() {
+        config::load(config, None)?;
+    }
     let (mut rows, mut damaged) = (Vec::new(), 0);
     let mut others = 0;
     for path in paths {

@@ -44,8 +44,13 @@ impl Marks {
         let found = path
             .ancestors()
             .find(|dir| RealDisk.exists(&dir.join(SPOOL_FILE)).unwrap_or(false));
+        let config = match named.or(found) {
+            Some(_) => config.map(Path::to_owned),
+            None => config::meant(config, None),
+        };
+        let config = config.as_deref();
         let configured = match config {
-            Some(_) => Some(config::load(config)?.server.spool),
+            Some(_) => Some(config::load(config, named)?.server.spool),
             None => None,
         };
         let Some(spool) = named.or(found).or(configured.as_deref()) else {

@@ -41,11 +41,12 @@ impl Typed {
         // Who reads the log of a server is somewhere else.
         let is_server = matches!(*verbs, ["serve" | "cache"]);
         let place = |name: &'static str| {
-            let option = match (&*verbs, name) {
-                (["config", "check"], "config") => "file",
-                _ => name,
+            let options = match (&*verbs, name) {
+                (["config", "check"], "config") => &["file", name][..],
+                _ => &[name],
             };
-            let given = matches.try_get_raw(option).ok().flatten()?.next_back()?;
+            let given = |option: &&str| matches.try_get_raw(option).ok().flatten()?.next_back();
+            let given = options.iter().find_map(given)?;
             if given == "-" {
                 return None;
             }
@@ -81,7 +82,7 @@ impl Typed {
             out.push_str(part);
             let verb = verb_of(&cli, part).filter(|_| is_quoted && parts.peek().is_some());
             for (name, value) in &self.places {
-                let takes = |verb: &Command| verb.get_arguments().any(|it| it.get_id() == *name);
+                let takes = |verb: &Command| takes(verb, name, part);
                 if verb.is_some_and(takes) && !part.contains(&format!("--{name}")) {
                     out.push_str(&format!(" --{name} {}", written(value)));
                 }
@@ -103,6 +104,17 @@ impl Typed {
             false => self.hinted(line),
         }
     }
+}
+
+/// Whether a verb takes this option, as it is called in a text: not where that names what stands in the option's place.
+fn takes(verb: &Command, name: &str, said: &str) -> bool {
+    let mut behind = said.split(' ').skip_while(|word| *word != verb.get_name());
+    let names_more = behind.nth(1).is_some();
+    let mut options = verb.get_arguments().filter(|it| it.get_id() == name);
+    options.any(|option| {
+        let mut instead = verb.get_arg_conflicts_with(option).into_iter();
+        !(names_more && instead.any(|it| it.is_positional()))
+    })
 }
 
 /// The verb that a command such as `newsreel group list` runs.
@@ -198,6 +210,8 @@ mod tests {
             "`newsreel status`",
         );
         assert_eq!(checked, "`newsreel status --config c.toml`");
+        let named = ["newsreel", "config", "check", "--config", "c.toml"];
+        assert_eq!(check(&named, "`newsreel status`"), checked);
         assert_eq!(
             check(&["newsreel", "config", "check", "-"], "`newsreel status`"),
             "`newsreel status`"

@@ -20,9 +20,9 @@ struct Loop {
 impl Loop {
     /// `None`, with the reason said, where there is no such thing.
     #[expect(clippy::print_stdout, reason = "a skipped test says why")]
-    fn over(image: &Path) -> Option<Self> {
+    fn over(image: &Path, octets: u64) -> Option<Self> {
         let file = RealDisk.open(image, OpenMode::CreateNew).unwrap();
-        file.set_len(OCTETS).unwrap();
+        file.set_len(octets).unwrap();
         let made = Command::new("losetup")
             .args(["--find", "--show"])
             .arg(image)
@@ -90,7 +90,7 @@ fn there(client: &mut NewsClient) -> Vec<usize> {
 #[test]
 fn a_buffer_on_a_block_device_wraps_and_survives_kills() {
     let folder = Spool::with("");
-    let Some(device) = Loop::over(&folder.folder().join("image")) else {
+    let Some(device) = Loop::over(&folder.folder().join("image"), OCTETS) else {
         return;
     };
     let spool = Spool::with(&config(&device.device, "2MiB"));
@@ -127,7 +127,7 @@ fn a_buffer_on_a_block_device_wraps_and_survives_kills() {
 #[test]
 fn a_block_device_that_is_too_small_or_not_blank_is_left_alone() {
     let folder = Spool::with("");
-    let Some(device) = Loop::over(&folder.folder().join("image")) else {
+    let Some(device) = Loop::over(&folder.folder().join("image"), OCTETS) else {
         return;
     };
     let error = Spool::with(&config(&device.device, "4MiB")).error(&["serve"]);
@@ -137,4 +137,52 @@ fn a_block_device_that_is_too_small_or_not_blank_is_left_alone() {
     file.sync_all().unwrap();
     let error = Spool::with(&config(&device.device, "2MiB")).error(&["serve"]);
     assert!(error.contains("blank"), "{error}");
+}
+
+/// Where both copies of its header were lost on the way the start was refused; a file went on with that.
+#[test]
+fn a_buffer_on_a_device_that_becomes_smaller_outlives_its_header() {
+    // It stands in front of the new end, behind it, in the next cycle; the device ends with it, or behind it.
+    let longer = OCTETS * 5 / 2;
+    for (count, octets) in [(50, longer), (85, OCTETS * 2), (85, longer), (100, longer)] {
+        let folder = Spool::with("");
+        let Some(device) = Loop::over(&folder.folder().join("image"), octets) else {
+            return;
+        };
+        let spool = Spool::with(&config(&device.device, "4MiB"));
+        let mut server = spool.serve();
+        spool.text(&["group", "add", "misc.test"]);
+        let mut client = NewsClient::connect(server.address);
+        (0..count).for_each(|n| feed(&mut client, n));
+        spool.configure(&config(&device.device, "3MiB"));
+        spool.text(&["store", "resize"]);
+        let kept = there(&mut client);
+        server.kill();
+        let file = RealDisk.open(&device.device, OpenMode::ReadWrite).unwrap();
+        file.write_at(&[0x55; 8192], 0).unwrap();
+        file.sync_all().unwrap();
+        for _ in 0..2 {
+            server = spool.serve();
+            let mut client = NewsClient::connect(server.address);
+            // Where it stood behind the new end it goes on at the start: of what is oldest there two regions are reserved at once.
+            let left = there(&mut client);
+            let lost = (kept.len() - left.len()) * body(10).len();
+            assert!(
+                kept.ends_with(&left) && lost <= 2 * (3 << 20) / 16 + body(10).len(),
+                "{count}: {left:?} of {kept:?}"
+            );
+            assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+            server.stop();
+        }
+        server = spool.serve();
+        let mut client = NewsClient::connect(server.address);
+        (count..ARTICLES + 80).for_each(|n| feed(&mut client, n));
+        // With a checkpoint, as at a stop.
+        server.stop();
+        server = spool.serve();
+        let state = spool.text(&["store", "list"]);
+        assert!(!state.contains("becomes smaller"), "{count}: {state}");
+        assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+        server.stop();
+    }
 }

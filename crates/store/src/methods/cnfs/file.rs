@@ -166,7 +166,8 @@ impl Cyclic {
             home: Arc::clone(&home) as Arc<dyn Home>,
             geometry,
             closes_at: smaller.map(|smaller| smaller.data_end),
-            was_larger,
+            // What its size was is only known about, where its header was made again.
+            was_larger: was_larger || is_rescued && smaller.is_some(),
             key: home.key,
             is_rescued,
             complaint,

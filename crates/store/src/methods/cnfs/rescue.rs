@@ -2,7 +2,7 @@
 //!
 //! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log; where articles
 //! begin in one that was made larger or smaller its first record tells.  A file that is longer than the configuration says was about to
-//! become smaller: it goes on with that from where it stands.  Only the key of its records is in the header alone, and each
+//! become smaller, and so was a device with records behind that: it goes on with that from where it stands.  Only the key of its records is in the header alone, and each
 //! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
 
 use newsreel_host::{File, random_bytes};
@@ -14,12 +14,15 @@ use super::file::Owner;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Narrowing, RecordHeader};
 use crate::records::geometry::{BITMAP_START, Geometry, PAGE, in_memory};
+use crate::records::placing::ARTICLE_OCTETS_MAX;
 use crate::records::signed::{Signed, signed};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
 /// So far behind where the size says articles may begin in a buffer that was made smaller: as far as the records of one are looked for.
 const LATER_OCTETS_MAX: u64 = 64 << 20;
+/// In so much of what was written a record begins.
+const STRETCH: u64 = ARTICLE_OCTETS_MAX + (16 << 20);
 
 /// A header for this file, and how many of its records bear it out; `None` when none does.
 pub(super) fn header(
@@ -35,21 +38,29 @@ pub(super) fn header(
              cut, or is no buffer: restore it, or take it out of the configuration"
         )));
     }
-    // What is longer on a device is nobody's.
-    if len > octets && !file.is_device()? {
+    let is_device = file.is_device()?;
+    if len > octets && !is_device {
         header.octets = len;
+    }
+    let Some(mut geometry) = Geometry::of(header.octets, header.block) else {
+        return Ok(None);
+    };
+    let Signed::By(key, records) = signed(file, &geometry)? else {
+        return Ok(None);
+    };
+    if is_device
+        && let Some(end) = end_behind(file, (geometry.data_end, len), key, &geometry)?
+        && let Some(larger) = Geometry::of(end, header.block)
+    {
+        (header.octets, geometry) = (end, larger);
+    }
+    if header.octets > octets {
         header.narrowing = Some(Narrowing {
             octets,
             // That is known when the log has told where it stands.
             last_cycle: u32::MAX,
         });
     }
-    let Some(geometry) = Geometry::of(header.octets, header.block) else {
-        return Ok(None);
-    };
-    let Signed::By(key, records) = signed(file, &geometry)? else {
-        return Ok(None);
-    };
     header.data_start = data_start(file, &geometry, key)?;
     if header.data_start > geometry.data_start {
         header.narrowing.get_or_insert(Narrowing {
@@ -74,7 +85,7 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
     let usual = geometry.data_start;
     let until = geometry.data_end.min(usual + LATER_OCTETS_MAX);
     let found = first_record(file, (BITMAP_START + PAGE, until), key, PAGE)?;
-    let found = found.unwrap_or(usual);
+    let found = found.map_or(usual, |record| record.position.offset());
     // The first record may be damaged: then others lie in front of what begins on a page, or it has a bit all the same; in a bitmap that
     // reaches further are no records, and no bits of itself.
     let is_behind = found > usual
@@ -93,7 +104,7 @@ fn first_record(
     (from, until): (u64, u64),
     key: FileKey,
     step: u64,
-) -> Result<Option<u64>> {
+) -> Result<Option<RecordHeader>> {
     let at_once = WINDOW - WINDOW % step;
     let step = in_memory(step);
     let mut window = vec![0; in_memory(at_once)];
@@ -105,12 +116,46 @@ fn first_record(
             read => read?,
         }
         for (octets, at) in octets.chunks(step).zip((at..).step_by(step)) {
-            let record = RecordHeader::decode(octets, key);
-            if record.is_ok_and(|record| record.position.offset() == at) {
-                return Ok(Some(at));
+            let record = RecordHeader::decode(octets, key).ok();
+            let record = record.filter(|record| record.position.offset() == at);
+            if record.is_some() {
+                return Ok(record);
             }
         }
         at += octets.len() as u64;
     }
     Ok(None)
+}
+
+/// Where the records end that lie behind the end of a buffer on a device, about the size that it had; `None`: there are none, and what is longer
+/// is nobody's.  They lie one behind the other, so it is bisected.
+fn end_behind(
+    file: &dyn File,
+    (from, len): (u64, u64),
+    key: FileKey,
+    geometry: &Geometry,
+) -> Result<Option<u64>> {
+    let end = len - len % PAGE;
+    let end_of_first = |at: u64| {
+        let until = end.min(at.saturating_add(STRETCH));
+        let found = first_record(file, (at, until), key, geometry.block)?;
+        let end_of = |record: RecordHeader| {
+            let octets = geometry.record_octets(u64::from(record.article_len));
+            (record.position.offset() + octets).next_multiple_of(PAGE)
+        };
+        Ok::<_, crate::error::Error>(found.map(end_of).filter(|behind| *behind <= end))
+    };
+    let Some(mut low) = end_of_first(from)? else {
+        return Ok(None);
+    };
+    let mut high = end;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let middle = middle - middle % PAGE;
+        match end_of_first(middle)? {
+            Some(behind) => low = behind,
+            None => high = middle,
+        }
+    }
+    Ok(Some(low))
 }

@@ -135,9 +135,8 @@ impl Cyclic {
             .becomes()
             .and_then(|octets| header.geometry_at(octets));
         let was_larger = header.was_larger();
-        let Some(geometry) = header.geometry() else {
-            return Err(owner.wrong("sizes in the file header"));
-        };
+        let geometry = header.geometry();
+        let geometry = geometry.ok_or_else(|| owner.wrong("sizes in the file header"))?;
         // More than the buffer has room for is overwritten.
         let room = usize::try_from(geometry.capacity()).unwrap_or(usize::MAX);
         let recent = Recent::new(owner.recent_octets.min(room), Arc::clone(owner.pool));
@@ -166,7 +165,7 @@ impl Cyclic {
             home: Arc::clone(&home) as Arc<dyn Home>,
             geometry,
             closes_at: smaller.map(|smaller| smaller.data_end),
-            // What its size was is only known about, where its header was made again.
+            // Where its header was made again its size is only known about.
             was_larger: was_larger || is_rescued && smaller.is_some(),
             key: home.key,
             is_rescued,

@@ -51,6 +51,16 @@ pub enum Error {
         /// Articles that were found and cannot be used.
         left_out: u64,
     },
+    /// A session ended before all its batches were answered.
+    #[error("the session ended when {answered} of {batches} batches were answered: {complaints}")]
+    Unanswered {
+        /// Whole batches.
+        answered: u64,
+        /// Those that were sent.
+        batches: u64,
+        /// What was wrong.
+        complaints: String,
+    },
     /// An argument makes no sense.
     #[error("{name} is {value}: {why}")]
     Argument {

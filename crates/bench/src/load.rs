@@ -19,7 +19,7 @@ use crate::client::connect::Opened;
 use crate::client::connection::{Connection, Manner, Pace};
 use crate::client::script::Script;
 use crate::client::tally::{Kind, Tally};
-use crate::client::worker::{self, Finished, Shared};
+use crate::client::worker::{self, Finished, Laps, Shared};
 use crate::error::Error;
 use crate::measure::process::{ServerCost, ServerLook};
 use crate::measure::progress::Progress;
@@ -63,6 +63,8 @@ pub struct LoadArgs {
     pub server_pid: Option<u32>,
     /// Also report the operations done and the server's memory every so many seconds.
     pub timeline_secs: Option<f64>,
+    /// Also report when each so many operations were done.
+    pub lap_operations: Option<u64>,
     /// Show a progress bar on standard error when that is a terminal.
     pub progress: bool,
     /// Stop as soon as somebody sets this (an interrupt, another pass that is done).
@@ -83,6 +85,7 @@ impl LoadArgs {
             compress: false,
             server_pid: None,
             timeline_secs: None,
+            lap_operations: None,
             progress: false,
             stop: None,
         }
@@ -177,6 +180,7 @@ pub(crate) fn run<'c>(
     let shared = Shared {
         clock: machine.clock,
         answered: AtomicU64::new(0),
+        laps: args.lap_operations.map(Laps::new),
         deadline: args
             .duration_secs
             .map(|secs| started + Duration::from_secs_f64(secs)),
@@ -198,7 +202,11 @@ pub(crate) fn run<'c>(
     let cost = look()
         .filter(|look| !look.is_empty())
         .map(|after| after.since(&before));
-    conclude(args, plan, finished, timeline, Spent { started, cpu, cost })
+    let mut report = conclude(args, plan, finished, timeline, Spent { started, cpu, cost })?;
+    let ends = shared.laps.as_ref().map(Laps::ends).unwrap_or_default();
+    let since = |end: &Duration| end.saturating_sub(started).as_secs_f64();
+    report.lap_secs = ends.iter().map(since).collect();
+    Ok(report)
 }
 
 struct Spent {

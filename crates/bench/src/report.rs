@@ -68,6 +68,9 @@ pub struct Report {
     /// How it went on, when that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
+    /// After how long each so many operations were done, when that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lap_secs: Vec<f64>,
 }
 
 /// One kind of command.
@@ -223,6 +226,7 @@ impl Report {
             client_cpu_share: 0.0,
             server: None,
             timeline: Vec::new(),
+            lap_secs: Vec::new(),
         }
     }
 

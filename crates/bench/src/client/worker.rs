@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use newsreel_host::Clock;
@@ -33,12 +34,47 @@ pub(crate) struct Shared<'a> {
     pub(crate) clock: &'a dyn Clock,
     /// Answered commands that count, so far.
     pub(crate) answered: AtomicU64,
+    /// When each so many of them were, if that is asked for.
+    pub(crate) laps: Option<Laps>,
     /// When to stop, if the work has not ended before.
     pub(crate) deadline: Option<Duration>,
     /// Set when it is to stop before that.
     pub(crate) stop: Option<&'a AtomicBool>,
     /// Without any movement for so long the pass is given up.
     pub(crate) stall: Duration,
+}
+
+/// When each so many operations of a pass were answered.
+#[derive(Debug)]
+pub(crate) struct Laps {
+    every: u64,
+    ends: Mutex<Vec<Duration>>,
+}
+
+impl Laps {
+    pub(crate) const fn new(every: u64) -> Self {
+        Self {
+            every,
+            ends: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// So many more are answered now than `before`.
+    fn note(&self, before: u64, counted: u64, now: Duration) {
+        let laps = |answered: u64| answered.checked_div(self.every).unwrap_or_default();
+        for _ in laps(before)..laps(before + counted) {
+            let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.push(now);
+        }
+    }
+
+    /// When they ended, one after the other.
+    pub(crate) fn ends(&self) -> Vec<Duration> {
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = ends.clone();
+        ends.sort_unstable();
+        ends
+    }
 }
 
 /// What a worker hands back.
@@ -141,7 +177,10 @@ impl Worker<'_, '_> {
             let counted = connection.receive(now_ns, &mut self.tally);
             self.dribbling &= connection.dribbles(under_way);
             if counted > 0 {
-                self.shared.answered.fetch_add(counted, Ordering::Relaxed);
+                let before = self.shared.answered.fetch_add(counted, Ordering::Relaxed);
+                if let Some(laps) = &self.shared.laps {
+                    laps.note(before, counted, self.shared.clock.monotonic());
+                }
             }
         }
         self.dribbling &= readable;
@@ -230,4 +269,22 @@ impl Worker<'_, '_> {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Replies come in lumps; each lap ends with the one in which its last is.
+    #[test]
+    fn laps_end_with_the_last_of_their_operations() {
+        let laps = Laps::new(10);
+        let mut answered = 0;
+        for (counted, ms) in [(4, 1), (5, 2), (1, 3), (9, 4), (22, 5), (8, 6), (1, 7)] {
+            laps.note(answered, counted, Duration::from_millis(ms));
+            answered += counted;
+        }
+        let ends = laps.ends().into_iter().map(|end| end.as_millis());
+        assert_eq!(ends.collect::<Vec<_>>(), [3, 5, 5, 5, 7]);
+    }
 }

@@ -215,6 +215,8 @@ pub fn run(
 /// What every contender is fed.
 struct Feed {
     warming: Option<Corpus>,
+    /// All of the batches, one behind the other.
+    whole: Corpus,
     batches: Vec<(Corpus, Batch)>,
     short: Option<(Corpus, u64)>,
     names: String,
@@ -254,6 +256,7 @@ impl Feed {
         });
         Ok(Self {
             warming,
+            whole: all.part(begin, begin + BATCHES * args.articles),
             batches,
             short,
             names,
@@ -333,7 +336,7 @@ fn measure(
         complaints: Vec::new(),
     };
     if let (Some(warming), Worker::Server(_)) = (&feed.warming, &stage.worker) {
-        stage.feed(warming, None)?;
+        stage.feed(warming, Told::default())?;
     }
     machine.disk.sync_file_system(volume.at())?;
     let before = stage.look();
@@ -399,10 +402,21 @@ impl Worker {
 }
 
 /// What came of a part of the feed.
+#[derive(Default)]
 struct Fed {
     accepted: u64,
     seconds: f64,
     timeline: Vec<Moment>,
+    lap_secs: Vec<f64>,
+}
+
+/// What else is to be told of it.
+#[derive(Default)]
+struct Told {
+    /// How it stood every so many seconds.
+    timeline_secs: Option<f64>,
+    /// When each so many articles were answered.
+    lap_operations: Option<u64>,
 }
 
 /// A server at work on a file system.
@@ -429,15 +443,17 @@ impl Stage<'_> {
         let counting = Counting::start(pid);
         let (device, cpu) = (self.look(), CpuLook::take(disk));
         let server = ServerLook::take(disk, pid);
-        let mut batches = Vec::new();
-        for (corpus, batch) in &feed.batches {
-            let fed = self.feed(corpus, None)?;
-            batches.push(Batch {
-                seconds: fed.seconds,
-                per_second: fed.accepted as f64 / fed.seconds.max(1e-9),
+        let seconds = self.batch_seconds(feed)?;
+        let batches: Vec<Batch> = feed
+            .batches
+            .iter()
+            .zip(seconds)
+            .map(|((_, batch), seconds)| Batch {
+                seconds,
+                per_second: batch.articles as f64 / seconds.max(1e-9),
                 ..batch.clone()
-            });
-        }
+            })
+            .collect();
         let cpu = cpu.and_then(|before| CpuLook::take(disk)?.since(&before));
         let cost = ServerLook::take(disk, pid).since(&server);
         let (calls, calls_untold) = match counting.and_then(Counting::stop) {
@@ -461,11 +477,43 @@ impl Stage<'_> {
         Ok((batches, statistics))
     }
 
+    /// How long each batch took, all of them in one session: from the answer to the last article before it to that to its last.
+    fn batch_seconds(&mut self, feed: &Feed) -> Result<Vec<f64>, Error> {
+        if let Worker::Bare(bare) = &mut self.worker {
+            let batches = feed.batches.iter();
+            return batches.map(|_| Ok(bare.write(self.machine)?.1)).collect();
+        }
+        let told = Told {
+            lap_operations: Some(self.args.articles),
+            ..Told::default()
+        };
+        let fed = self.feed(&feed.whole, told)?;
+        let begins = std::iter::once(&0.0).chain(&fed.lap_secs);
+        let seconds: Vec<f64> = fed
+            .lap_secs
+            .iter()
+            .zip(begins)
+            .map(|(end, begin)| end - begin)
+            .collect();
+        match seconds.len() as u64 {
+            BATCHES => Ok(seconds),
+            answered => Err(Error::Unanswered {
+                answered,
+                batches: BATCHES,
+                complaints: self.complaints.join("; "),
+            }),
+        }
+    }
+
     fn feed_short(&mut self, feed: &Feed) -> Result<Option<Short>, Error> {
         let Some((corpus, _)) = &feed.short else {
             return Ok(None);
         };
-        let fed = self.feed(corpus, Some(LOOK_SECS))?;
+        let told = Told {
+            timeline_secs: Some(LOOK_SECS),
+            ..Told::default()
+        };
+        let fed = self.feed(corpus, told)?;
         Ok(Some(Short {
             articles: fed.accepted,
             sustained: fed.accepted as f64 / fed.seconds.max(1e-9),
@@ -474,26 +522,30 @@ impl Stage<'_> {
     }
 
     /// One streaming session; whatever the server does not take is complained of.
-    fn feed(&mut self, corpus: &Corpus, timeline_secs: Option<f64>) -> Result<Fed, Error> {
+    fn feed(&mut self, corpus: &Corpus, told: Told) -> Result<Fed, Error> {
         let address = match &mut self.worker {
             Worker::Server(running) => running.address,
             Worker::Bare(bare) => {
                 let (accepted, seconds) = bare.write(self.machine)?;
-                let timeline = Vec::new();
                 return Ok(Fed {
                     accepted,
                     seconds,
-                    timeline,
+                    ..Fed::default()
                 });
             }
         };
         let load = LoadArgs {
             progress: self.args.progress,
-            timeline_secs,
+            timeline_secs: told.timeline_secs,
+            lap_operations: told.lap_operations,
             ..LoadArgs::new(address)
         };
+        // Or the end of one is answered with the beginning of the next.
+        let window_max = told.lap_operations.map_or(usize::MAX, |lap| {
+            usize::try_from(lap / 4).unwrap_or(usize::MAX).max(1)
+        });
         let args = FeedArgs {
-            window: self.args.window,
+            window: self.args.window.min(window_max),
             ..FeedArgs::new(load)
         };
         let report = feed::run(&args, corpus, self.machine)?;
@@ -509,6 +561,7 @@ impl Stage<'_> {
             accepted: report.accepted,
             seconds: report.seconds,
             timeline: report.timeline,
+            lap_secs: report.lap_secs,
         })
     }
 }

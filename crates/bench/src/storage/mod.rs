@@ -1,7 +1,7 @@
 //! Figures 8 and 9 of the paper on cyclic buffers, measured anew: what each storage method makes of the same batches.
 //!
 //! Each contender gets a file system of its own, made in an image file and mounted, so that what its device did is known;
-//! root is needed. Every batch is one streaming session, as in the paper. What else is asked of storage is measured in scenes of its own,
+//! root is needed. The batches come in one streaming session, as in the paper. What else is asked of storage is measured in scenes of its own,
 //! and all of it put into one table.
 //! Invariant: all contenders get the same articles in the same order; what could not be counted is absent, never zero.
 

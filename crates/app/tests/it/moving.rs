@@ -1,10 +1,13 @@
 //! `newsreel store move`, beside a server and without one, and with a server that is killed meanwhile.
 
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use newsreel_host::{Disk as _, RealDisk};
 
 use crate::client::{NewsClient, article};
+use crate::real_clients::{output, program};
+use crate::scale::binary;
 use crate::spool::{Server, Spool};
 
 /// The usual set, which takes what comes, and one of files.
@@ -119,6 +122,51 @@ fn articles_move_beside_a_server_and_without_one() {
     assert!(!spool.path().join("articles/files/misc/test/1").exists());
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
     server.stop();
+}
+
+/// On a terminal, which `script` is, it shows how far it is, beside a server and without one; elsewhere only what was done.
+#[test]
+fn a_move_shows_its_progress_on_a_terminal_and_nowhere_else() {
+    if program("/usr/bin/script", "bsdutils").is_none() {
+        return;
+    }
+    let spool = spool();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test", "misc.other"]);
+    feed(&server, 0..40);
+    let words = |from: &str, to: &str| format!("store move --from {from} --to {to}");
+    let on_terminal = |words: &str| {
+        let (newsreel, config) = (binary(), spool.config());
+        let command = format!(
+            "{} {words} --config {}",
+            newsreel.display(),
+            config.display()
+        );
+        let mut script = Command::new("/usr/bin/script");
+        script.args(["-qec", &command, "/dev/null"]);
+        let shown = script.env("TERM", "xterm").stdin(Stdio::null());
+        String::from_utf8(output(shown).stdout).unwrap()
+    };
+    // The rows of each article in one group.
+    let shown = on_terminal(&words("main", "files"));
+    assert!(
+        shown.contains("/40 ") && shown.contains("40 articles moved"),
+        "{shown:?}"
+    );
+    server.stop();
+    let shown = on_terminal(&words("files", "main"));
+    assert!(
+        shown.contains("/40 ") && shown.contains("40 articles moved"),
+        "{shown:?}"
+    );
+    let words = words("main", "files");
+    let piped = spool.run(&words.split(' ').collect::<Vec<_>>());
+    let said = String::from_utf8(piped.stdout).unwrap();
+    assert!(
+        said.starts_with("40 articles moved") && !said.contains("/40"),
+        "{said}"
+    );
+    assert_eq!(String::from_utf8(piped.stderr).unwrap(), "");
 }
 
 /// Killed again and again at other moments: nothing is lost, and in the end all has moved.

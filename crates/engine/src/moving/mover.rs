@@ -109,6 +109,8 @@ pub(super) struct Mover<'a> {
     pub(super) until: Sequence,
     /// These cannot be moved.
     pub(super) left: HashSet<Token>,
+    /// These were counted where no pack had them yet.
+    unsealed: HashSet<Token>,
     /// No more are moved by one frame.
     pub(super) at_once: usize,
     /// Rows that were to be looked at.
@@ -168,6 +170,7 @@ impl Engine {
             retired: shared.views.groups().retired(),
             until,
             left: HashSet::new(),
+            unsealed: HashSet::new(),
             at_once: self.moved_at_once(),
             total: 0,
             told: 0,
@@ -232,12 +235,12 @@ impl Engine {
 
 impl Mover<'_> {
     fn all(&mut self) -> Result<bool, Error> {
-        // A spool that is only looked at has what its last checkpoint had.
-        if !self.only_looks {
+        if self.dry_run {
+            self.total = self.remaining();
+            self.count_unsealed();
+        } else {
             self.settle()?;
-        }
-        self.total = self.remaining();
-        if !self.dry_run {
+            self.total = self.remaining();
             self.fits()?;
         }
         Ok(self.left_over()? && self.packs()? && self.ungrouped()?)
@@ -311,6 +314,18 @@ impl Mover<'_> {
         self.to_do().iter().map(|(_, rows)| rows).sum()
     }
 
+    /// Counts what would be in a pack by a checkpoint, which who only counts does not make.
+    fn count_unsealed(&mut self) {
+        let mut unsealed = HashSet::new();
+        self.shared.views.overview().rows_in_memory(|group, row| {
+            if self.from.contains(&row.token.buffer()) && self.is_meant(group) {
+                unsealed.insert(row.token);
+            }
+        });
+        unsealed.iter().for_each(|token| self.would_move(token));
+        self.unsealed = unsealed;
+    }
+
     /// Goes through the packs, also those that others become meanwhile.  Says whether to go on.
     pub(super) fn packs(&mut self) -> Result<bool, Error> {
         let mut done = BTreeSet::new();
@@ -340,8 +355,11 @@ impl Mover<'_> {
             let mut goes_on = true;
             if self.dry_run {
                 // An article has all its rows in one pack.
-                let new = tokens.into_iter().filter(|token| seen.insert(*token));
-                new.for_each(|token| self.would_move(&token));
+                for token in tokens {
+                    if seen.insert(token) && !self.unsealed.contains(&token) {
+                        self.would_move(&token);
+                    }
+                }
             } else {
                 let (became, is_more) = self.some(&rest, id, tokens)?;
                 if became != Some(id) {

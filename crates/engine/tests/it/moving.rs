@@ -8,7 +8,7 @@ use std::thread::scope;
 use std::time::Duration;
 
 use newsreel_engine::{
-    ArticleRef, EngineConfig, ExpireRule, Mode, Reason, Relocated, Relocation, Withdrawal,
+    ArticleRef, Engine, EngineConfig, ExpireRule, Mode, Reason, Relocated, Relocation, Withdrawal,
 };
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, read_whole};
@@ -114,6 +114,10 @@ fn cancel(world: &World, id: &str) {
     assert_eq!(outcomes, [Withdrawal::Done]);
 }
 
+fn cancel_all(world: &World, range: std::ops::Range<usize>) {
+    range.for_each(|n| cancel(world, &format!("<{n}@t.example>")));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_moved_is_served_as_before() {
     let world = World::new(two_sets());
@@ -186,7 +190,29 @@ async fn only_articles_of_the_groups_that_are_named_move() {
     // 0, 3, ... are in both groups.
     let mut only = what("main", "files", Some("misc.test"));
     only.dry_run = true;
+    let checkpoint = world.engine.status().checkpoint;
     let would = world.engine.relocate(&only, &mut |_, _| true).unwrap();
+    // It had one made, so as to count.
+    assert_eq!(world.engine.status().checkpoint, checkpoint);
+    // Some in packs and some not, each once; and as well by who only looks.
+    world.seal();
+    feed(&world, 30, 6).await;
+    let more = world.engine.relocate(&only, &mut |_, _| true).unwrap();
+    assert_eq!(more.articles, 24, "{more:?}");
+    let all = Relocation {
+        groups: None,
+        ..only.clone()
+    };
+    let (disk, clock) = (Arc::clone(&world.disk), Arc::clone(&world.clock));
+    let alone = Engine::open_read_only(world.config.clone(), disk, clock).unwrap();
+    assert_eq!(alone.relocate(&only, &mut |_, _| true).unwrap(), more);
+    assert_eq!(alone.relocate(&all, &mut |_, _| true).unwrap().articles, 36);
+    cancel_all(&world, 30..36);
+    let again = world.engine.relocate(&only, &mut |_, _| true).unwrap();
+    assert_eq!(
+        (again.articles, again.octets),
+        (would.articles, would.octets)
+    );
     let moved = relocate(&world, "main", "files", Some("misc.test"));
     assert_eq!(moved.articles, 20, "{moved:?}");
     assert_eq!((would.articles, would.left, would.is_cut), (20, 0, false));

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use newsreel_wire::{BufferId, GroupId, Position};
 
 use super::read::{Seen, tail_rows};
-use super::{Column, Overview};
+use super::{Column, Overview, Parts};
 use crate::error::{Error, Result};
 use crate::sealed::reader::Wait;
 
@@ -54,19 +54,29 @@ impl Overview {
                 }
             }
         }
+        self.of_tails(&parts, |group, column, id| {
+            if is_here(column) {
+                visit(group, column, id);
+            }
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Visits the rows that no pack has yet and whose articles were not withdrawn, with their groups, in no order.
+    pub fn rows_in_memory(&self, mut visit: impl FnMut(GroupId, &Column)) {
+        self.of_tails(&self.layers.load(), |group, column, _| visit(group, column));
+    }
+
+    fn of_tails(&self, parts: &Parts, mut visit: impl FnMut(GroupId, &Column, &[u8])) {
         for part in parts.parts() {
             for group in part.groups() {
                 let mut range = self.range(group, 0, u64::MAX, Wait::Yes);
                 tail_rows(part, &mut range, |row| {
                     let seen = Seen::Tail(part, row);
-                    let column = seen.column();
-                    if is_here(&column) {
-                        visit(group, &column, seen.id());
-                    }
+                    visit(group, &seen.column(), seen.id());
                     ControlFlow::Continue(())
                 });
             }
         }
-        failed.map_or(Ok(()), Err)
     }
 }

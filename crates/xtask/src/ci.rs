@@ -171,6 +171,12 @@ const STEPS: &[Step] = &[
         environment: FULL,
     },
     Step {
+        name: "release: buffers on block devices",
+        quick: false,
+        command: full_tests!("block_device::"),
+        environment: FULL,
+    },
+    Step {
         name: "release: transcripts over loopback",
         quick: false,
         command: full_tests!("transcripts::"),

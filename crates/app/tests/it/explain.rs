@@ -1,8 +1,10 @@
 //! `newsreel store explain`: which rule takes an article, of a file and of one that is here.
 
 use newsreel_host::{RealDisk, replace_file};
+use newsreel_testkit::free_ports;
 use serde_json::json;
 
+use crate::caching::figures;
 use crate::client::{NewsClient, article};
 use crate::spool::{Spool, newsreel};
 
@@ -27,9 +29,32 @@ octets_max = "1MiB"
 set = "text"
 "#;
 
+/// One article was refused by then for want of a rule.
+fn refusals_are_counted(spool: &Spool, client: &mut NewsClient, page: &str) {
+    assert!(client.ask("IHAVE <5@explain.example>").starts_with("335 "));
+    let text = article("<5@explain.example>", "misc.none");
+    client.send(text.as_bytes());
+    assert_eq!(client.line(), "437 No storage rule takes it");
+    let status = spool.json(&["status"]);
+    let refused = &status["server"]["sessions"]["articles_refused"];
+    assert_eq!(*refused, json!({"no_storage_rule": 2}), "{status}");
+    assert_eq!(status["counters"]["rejected"], 2, "{status}");
+    let said = spool.text(&["status"]);
+    let line = said.lines().find(|line| line.starts_with("refused "));
+    assert!(
+        line.is_some_and(|line| line.contains("no storage rule 2")),
+        "{said}"
+    );
+    let figures = figures(page);
+    let metric = "newsreel_articles_refused_total{reason=\"no_storage_rule\"} 2";
+    assert!(figures.lines().any(|line| line == metric), "{figures}");
+}
+
 #[test]
 fn rules_say_why_they_take_an_article_or_not() {
-    let spool = Spool::with(&(Spool::changed(&[]) + SETS));
+    let page = format!("127.0.0.1:{}", free_ports().unwrap());
+    let metrics = format!("[server]\nmetrics = [{page:?}]");
+    let spool = Spool::with(&(Spool::changed(&[("[server]", &metrics)]) + SETS));
     let file = spool.folder().join("article.txt");
     let path = file.display().to_string();
     let say = |text: String, more: &[&str]| {
@@ -80,6 +105,7 @@ fn rules_say_why_they_take_an_article_or_not() {
             .takethis("<3@explain.example>", "misc.none")
             .starts_with("439")
     );
+    refusals_are_counted(&spool, &mut client, &page);
     let said = spool.json(&["store", "explain", "<1@explain.example>"]);
     assert_eq!(said["set"], json!("text"), "{said}");
     assert_eq!(said["class"], json!("text"), "{said}");

@@ -367,6 +367,33 @@ async fn in_the_background_it_comes_by_itself_unless_it_is_held() {
     assert_eq!(there(&world, "misc.test").await.len(), 10);
 }
 
+/// A thousand go at once, and then it rests as long as its rate says they take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_the_background_it_keeps_to_its_rate() {
+    let mut config = with(vec![days("misc.*", 1)]);
+    // Nothing but articles is waited for.
+    config.expiry.rows_per_s = 1 << 50;
+    config.expiry.articles_per_s = 10;
+    config.expiry.every_s = DAY;
+    let world = World::new(config);
+    feed(&world, 1..=2500, "misc.test").await;
+    // The first pass found nothing, and the next is due.
+    world.wait_until("a pass", |world| {
+        world.wait_s(1);
+        world.engine.status().expiry.last_ended.is_some()
+    });
+    world.wait_s(DAY + 60);
+    let expired = || world.engine.status().counters.expired;
+    world.wait_until("the first thousand", |_| expired() > 0);
+    for (s, then) in [(0, 1000), (98, 1000), (4, 2000), (94, 2000), (10, 2500)] {
+        world.wait_s(s);
+        // It looks at the clock once a second.
+        tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
+        assert_eq!(expired(), then, "{s} s later");
+    }
+    assert_eq!(there(&world, "misc.test").await, [0; 0]);
+}
+
 /// Rules are taken over while it runs, and the clock has to be right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_may_change_and_the_clock_must_be_right() {

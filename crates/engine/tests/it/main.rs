@@ -25,6 +25,7 @@ mod faults;
 mod feeding;
 mod files;
 mod filtering;
+mod gone;
 mod limits;
 mod looking;
 mod misplaced;

@@ -97,6 +97,49 @@ async fn the_oldest_segments_go_when_there_are_too_many_octets() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// Something else takes the disk: the oldest segments go one by one, the one that is written stays, and none goes for what is free again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_oldest_segments_go_when_too_little_is_free() {
+    const MIN: u64 = 64 << 20;
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::with_capacity(256 << 20));
+    let free = || disk.free_bytes(Path::new("/")).unwrap();
+    let config = segments(|set| set.free_octets_min = Some(MIN));
+    let world = World::on(Arc::clone(&disk), config);
+    assert_eq!(feed(&world, 0, 200).await, [Outcome::Accepted; 200]);
+    assert_eq!(files(disk.as_ref()).len(), 6, "enough is free");
+    assert_eq!(alive(&world, 200).await.len(), 200);
+
+    // Two segments and a half are missing.
+    let other = Path::new("/other");
+    let file = disk.open(other, OpenMode::CreateNew).unwrap();
+    file.set_len(free() - MIN + (5 << 19)).unwrap();
+    let mut fed = 200;
+    while free() < MIN {
+        assert!(fed < 300, "{} free, {:?}", free(), files(disk.as_ref()));
+        // One goes with a commit; this disk has its room back when that is durable.
+        assert_eq!(feed(&world, fed, 5).await, [Outcome::Accepted; 5]);
+        disk.sync_dir(Path::new(DIR)).unwrap();
+        fed += 5;
+    }
+    assert!(free() < MIN + (2 << 20), "{} free", free());
+    let left = files(disk.as_ref());
+    assert!((3..6).contains(&left.len()), "{left:?}");
+    let kept = alive(&world, fed).await;
+    assert_eq!((kept.len(), kept.last()), (fed - kept[0], Some(&(fed - 1))));
+    assert_eq!(world.lines("misc.test").await.len(), kept.len());
+    // Far too little: all but what is written.
+    file.set_len(file.len().unwrap() + (16 << 20)).unwrap();
+    assert_eq!(feed(&world, fed, 50).await, [Outcome::Accepted; 50]);
+    let left = files(disk.as_ref()).len();
+    assert!(left <= 2, "{left} files");
+    drop(file);
+    disk.remove(other).unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    assert_eq!(feed(&world, fed + 50, 120).await, [Outcome::Accepted; 120]);
+    assert!(files(disk.as_ref()).len() >= left + 3);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
 /// What is left is looked at once a second, and drops are judged at commits: so one article comes now and then.
 async fn until_oldest_is_above(world: &World, cycle: usize) {
     for n in 0..200 {

@@ -184,6 +184,13 @@ fn common(page: &mut Page, limits: &newsreel_net::Limits, sessions: &MetricsSnap
     for (code, count) in &sessions.replies {
         page.value(&[("code", code.to_string().as_str())], *count);
     }
+    page.counter(
+        "newsreel_articles_refused_total",
+        "Articles refused for what they are, by reason.",
+    );
+    for (reason, count) in &sessions.rejected {
+        page.value(&[("reason", *reason)], *count);
+    }
     page.counter("newsreel_bytes_total", "Octets of all connections.");
     page.value(&[("direction", "in")], sessions.octets_in);
     page.value(&[("direction", "out")], sessions.octets_out);

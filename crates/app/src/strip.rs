@@ -33,6 +33,15 @@ pub(crate) fn articles(report: &Value, key: &str) -> String {
     }
 }
 
+/// What is the matter with it, and how long that takes, where it is known.
+pub(crate) fn state(report: &Value) -> String {
+    let state = output::cell(&report["state"]);
+    match report["becomes_in_s"].is_null() || !state.starts_with("narrowing") {
+        true => state,
+        false => format!("{state}, in {}", output::duration(&report["becomes_in_s"])),
+    }
+}
+
 /// A buffer as `store inspect` shows it.
 pub(crate) fn buffer(report: &Value) -> String {
     let number = |key: &str| report[key].as_u64().unwrap_or(0);
@@ -86,7 +95,7 @@ pub(crate) fn buffer(report: &Value) -> String {
     if is_told && report["takes_articles"] != false {
         facts.push(("an article stays", stays));
     }
-    facts.push(("state", output::cell(&report["state"])));
+    facts.push(("state", state(report)));
     let facts = output::facts(&facts);
     match is_cyclic {
         true => format!("{facts}[{}]\n", strip(report)),

@@ -1,12 +1,13 @@
 //! Making buffers: before a start would, the same files by the same code, under the spool's lock; or beside the server that
 //! runs, whose sequencer takes them in.  And giving them another size: beside the server as well, or of a spool that was left in order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use newsreel_host::{Clock, Disk};
 use newsreel_journal::SpoolId;
 use newsreel_store::{PlannedBuffer, Store};
-use newsreel_wire::BufferId;
+use newsreel_wire::{BufferId, Position};
 
 use crate::config::EngineConfig;
 use crate::engine::{Engine, Progress};
@@ -15,22 +16,58 @@ use crate::replay::Replay;
 use crate::requests::{BufferChange, Request};
 use crate::spool::Spool;
 
+/// The name of a buffer with which something cannot be done, and why.
+pub type Refusal = (String, newsreel_store::Error);
+
 impl Engine {
-    /// The cyclic buffers of a configuration, each with what there is of it; reads only, and needs no spool.
+    /// The cyclic buffers of a configuration, each with what there is of it; reads only, and needs no spool.  They stand at `ends`, or
+    /// where their headers say, which may be from some time ago.
     ///
     /// # Errors
     /// When the configuration cannot be, or what is there cannot be looked at.
     pub fn planned_buffers(
         config: &EngineConfig,
         disk: &Arc<dyn Disk>,
+        ends: &BTreeMap<BufferId, Position>,
     ) -> Result<Vec<PlannedBuffer>, Error> {
-        Ok(Store::planned(disk, &config.spool, &config.store)?)
+        Ok(Store::planned(disk, &config.spool, &config.store, ends)?)
     }
 
-    /// Makes the buffers of these names that are not there, and the spool too where there is none.
+    /// Where the buffers of a spool that nobody has open stand by its log, as far as that tells; reads only.
     ///
     /// # Errors
-    /// When somebody has the spool, or a buffer cannot be made; those before are.
+    /// When the log cannot be read.
+    pub fn buffer_ends(
+        config: &EngineConfig,
+        disk: &Arc<dyn Disk>,
+    ) -> Result<BTreeMap<BufferId, Position>, Error> {
+        let Some(spool) = Spool::look(disk, &config.spool)? else {
+            return Ok(BTreeMap::new());
+        };
+        let marks = of_the_log(disk, &spool)?.marks;
+        Ok(marks.into_iter().map(|(id, (end, _))| (id, end)).collect())
+    }
+
+    /// Which of the buffers of these names [`Engine::create_buffers`] could not make, or not look at, and why; reads only.
+    ///
+    /// # Errors
+    /// When the configuration cannot be, or the directory is none for a spool.
+    pub fn try_create_buffers(
+        config: &EngineConfig,
+        disk: &Arc<dyn Disk>,
+        names: &[String],
+    ) -> Result<Vec<Refusal>, Error> {
+        let spool = Spool::look(disk, &config.spool)?;
+        // No buffer is of one that is not made yet.
+        let id = spool.map_or([0; 16], |spool| spool.id);
+        let place = (config.spool.as_path(), id);
+        Ok(Store::try_create(disk, place, &config.store, names)?)
+    }
+
+    /// Makes the buffers of these names that are not there, and the spool too where there is none; none while one of them cannot be.
+    ///
+    /// # Errors
+    /// When somebody has the spool, or a buffer cannot be made.
     pub fn create_buffers(
         config: &EngineConfig,
         disk: &Arc<dyn Disk>,
@@ -47,10 +84,10 @@ impl Engine {
     }
 
     /// Makes the buffers of these names as large as the configuration says, or has them become smaller when they come around.  A spool that
-    /// was not left in order is opened for that, with the buffers as they are, and closed.
+    /// was not left in order is opened for that, with the buffers as they are, and closed.  None of them while one cannot.
     ///
     /// # Errors
-    /// When somebody has the spool, or a buffer cannot have that size; those before are.
+    /// When somebody has the spool, or a buffer cannot have that size.
     pub fn resize_buffers(
         config: &EngineConfig,
         disk: &Arc<dyn Disk>,
@@ -71,11 +108,29 @@ impl Engine {
                 })?
             }
         };
+        let place = (config.spool.as_path(), spool.id);
+        let refusals = Store::try_resize(disk, place, &config.store, names);
+        if let Some((_, why)) = refusals.into_iter().next() {
+            return Err(why.into());
+        }
         for name in names {
-            let place = (config.spool.as_path(), spool.id);
             Store::resize(disk, place, &config.store, name, progress)?;
         }
         Ok(())
+    }
+
+    /// Which of these buffers of a spool that nobody has open cannot have the size that the configuration says, and why; reads only.
+    ///
+    /// # Errors
+    /// When there is no spool.
+    pub fn try_resize_offline(
+        config: &EngineConfig,
+        disk: &Arc<dyn Disk>,
+        names: &[String],
+    ) -> Result<Vec<Refusal>, Error> {
+        let spool = Spool::open_read_only(disk, &config.spool)?;
+        let place = (config.spool.as_path(), spool.id);
+        Ok(Store::try_resize(disk, place, &config.store, names))
     }
 
     /// The spool, locked; `Err`: the last record of its log is not that somebody stopped.
@@ -124,6 +179,18 @@ impl Engine {
         self.ask(Request::Buffers(BufferChange::Remove(buffer)))
     }
 
+    /// The buffers that are to become smaller, and the size that each has as yet, octets.
+    pub fn narrowing_buffers(&self) -> Vec<(String, u64)> {
+        let buffers = self.shared.store.facts().into_iter();
+        let narrowing = buffers.filter(|facts| facts.becomes.is_some());
+        narrowing.map(|facts| (facts.name, facts.octets)).collect()
+    }
+
+    /// Which of these buffers that are in use cannot have the size that a configuration says, and why; reads only.
+    pub fn try_resize_buffers(&self, config: &EngineConfig, names: &[String]) -> Vec<Refusal> {
+        self.shared.addition.try_resize(&config.store, names)
+    }
+
     /// Makes one that is in use as large as a configuration says, which may take long; one that is larger becomes smaller when it comes
     /// around. Durable when it returns.  Killed anywhere it has one size or the other.
     ///
@@ -162,7 +229,7 @@ fn of_the_log(disk: &Arc<dyn Disk>, spool: &Spool) -> Result<Replay, Error> {
 /// A configuration with the sizes that its buffers have, or are on their way to.
 fn as_they_are(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<EngineConfig, Error> {
     let mut config = config.clone();
-    let planned = Store::planned(disk, &config.spool, &config.store)?;
+    let planned = Store::planned(disk, &config.spool, &config.store, &BTreeMap::new())?;
     for buffer in &mut config.store.buffers {
         let there = planned.iter().find(|one| one.name == buffer.name);
         let octets = there.and_then(|there| there.becomes.or(there.octets_there));

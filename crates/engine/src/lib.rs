@@ -94,6 +94,7 @@ pub use control::shown::{ASKS_LISTED_MAX, AskedByRule, ControlReport};
 pub use control::signed::SIGNED_FIELDS_MAX;
 pub use control::told::CONTROL_MAILS_PER_HOUR_MAX;
 pub use counters::{CounterValues, Counters};
+pub use create::Refusal;
 pub use engine::{Engine, Progress};
 pub use error::Error;
 pub use expected::PLACES_AT_ONCE;

@@ -269,7 +269,7 @@ pub struct BufferStatus {
     pub free_offset: u64,
     /// Up to where it may be overwritten.
     pub reserved_offset: u64,
-    /// `ok`, `suspended`, or what is wrong.
+    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, or what is wrong.
     pub state: String,
 }
 
@@ -311,6 +311,12 @@ pub struct BufferReport {
     pub lasts_s: Option<u64>,
     /// Whether new articles come to it: it is neither retired nor read only.
     pub takes_articles: bool,
+    /// The smaller size that it has once it has come around.
+    pub becomes_octets: Option<u64>,
+    /// How much comes until then, octets, about.
+    pub becomes_after_octets: Option<u64>,
+    /// At the rate above that is in so many seconds.
+    pub becomes_in_s: Option<u64>,
 }
 
 /// Seconds of a day.
@@ -379,7 +385,12 @@ impl BufferReport {
         let live_octets = facts.capacity_octets.map(|_| facts.live_octets);
         let came = live_octets.or(articles_octets).zip(took_s);
         let octets_a_day = came.map(|(octets, took_s)| scaled(octets, DAY_S, took_s));
+        let flowing = octets_a_day.filter(|octets| *octets > 0 && takes_articles);
+        let becoming = facts.becomes_after_octets.zip(flowing);
         Self {
+            becomes_octets: facts.becomes,
+            becomes_after_octets: facts.becomes_after_octets,
+            becomes_in_s: becoming.map(|(octets, a_day)| scaled(octets, DAY_S, a_day)),
             lasts_s: staying.lasts_s(octets_a_day).filter(|_| takes_articles),
             id: facts.id,
             method: facts.method,

@@ -90,10 +90,7 @@ impl Spool {
     pub(crate) fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, Error> {
         disk.create_dir_all(dir)?;
         // Before the lock's file is made: what is not ours is left as it is.  A spool's identity is the first that is made.
-        let foreign = Self::foreign(disk, dir)?;
-        if foreign.is_some() && Self::find(disk, dir)?.is_none() {
-            return Err(Self::not_empty(dir, foreign));
-        }
+        Self::look(disk, dir)?;
         let locks = [dir.join(LOCK), dir.to_path_buf()]
             .iter()
             .map(|path| disk.lock(path))
@@ -118,6 +115,28 @@ impl Spool {
         })
     }
 
+    /// The spool that is there, without the lock, to look only; `None`: one can be made there.
+    pub(crate) fn look(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<Self>, Error> {
+        let foreign = match disk.exists(dir)? {
+            true => Self::foreign(disk, dir)?,
+            false => None,
+        };
+        let Some(name) = foreign else { return Ok(None) };
+        match Self::find(disk, dir)? {
+            Some(identity) => Ok(Some(Self::unlocked(dir, &identity))),
+            None => Err(Self::not_empty(dir, &name)),
+        }
+    }
+
+    fn unlocked(dir: &Path, identity: &Identity) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            id: identity.id,
+            key: identity.key,
+            _locks: Vec::new(),
+        }
+    }
+
     /// Opens an existing spool without the lock, to look only.
     pub(crate) fn open_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, Error> {
         let Some(identity) = Self::find(disk, dir)? else {
@@ -126,12 +145,7 @@ impl Spool {
                 why: format!("it has no {IDENTITY}; `newsreel serve --spool DIR` makes a spool"),
             });
         };
-        Ok(Self {
-            dir: dir.to_path_buf(),
-            id: identity.id,
-            key: identity.key,
-            _locks: Vec::new(),
-        })
+        Ok(Self::unlocked(dir, &identity))
     }
 
     /// What is wrong with either of the two files that say which spool this is.
@@ -238,8 +252,7 @@ impl Spool {
         Ok(names.find(|name| !is_ours(name) && !name.starts_with('.')))
     }
 
-    fn not_empty(dir: &Path, foreign: Option<String>) -> Error {
-        let name = foreign.unwrap_or_default();
+    fn not_empty(dir: &Path, name: &str) -> Error {
         Error::NotASpool {
             path: dir.to_path_buf(),
             why: format!(
@@ -249,9 +262,8 @@ impl Spool {
     }
 
     fn make(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Identity, Error> {
-        let foreign = Self::foreign(disk, dir)?;
-        if foreign.is_some() {
-            return Err(Self::not_empty(dir, foreign));
+        if let Some(name) = Self::foreign(disk, dir)? {
+            return Err(Self::not_empty(dir, &name));
         }
         let identity = Identity {
             id: random_bytes()?,

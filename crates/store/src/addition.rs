@@ -15,11 +15,11 @@ use crate::config::{BufferConfig, SetConfig, StoreConfig};
 use crate::error::{Error, Result};
 use crate::method::BufferReader as _;
 use crate::methods::Opening;
-use crate::methods::cnfs::{self, CreateProgress, Cyclic, Resizing};
+use crate::methods::cnfs::{self, CreateProgress, Cyclic, Resizing, Room};
 use crate::reader::StoreReader;
 use crate::records::placing::Filling;
 use crate::retirement::Retirement;
-use crate::store::Access;
+use crate::store::{Access, refused};
 
 /// A buffer on its way to its set.
 #[derive(Debug)]
@@ -67,13 +67,21 @@ impl Addition {
         progress: CreateProgress<'_>,
     ) -> Result<Option<Resizing>> {
         let buffer = self.retirement.buffer(name)?;
-        let configured = config.buffers.iter().find(|buffer| buffer.name == name);
-        let configured = configured.ok_or_else(|| Error::NoBuffer {
-            name: name.to_owned(),
-            there: String::new(),
-        })?;
+        let configured = config.buffer(name)?;
         let place = (self.spool_dir.as_path(), self.spool);
         cnfs::make_room(self.disk.as_ref(), place, (configured, &buffer), progress)
+    }
+
+    /// Which of these buffers cannot have the size that the configuration says, and why; reads only.
+    #[must_use]
+    pub fn try_resize(&self, config: &StoreConfig, names: &[String]) -> Vec<(String, Error)> {
+        let (place, mut room) = ((self.spool_dir.as_path(), self.spool), Room::default());
+        let check = |name: &String| {
+            let (buffer, configured) = (self.retirement.buffer(name)?, config.buffer(name)?);
+            let sized = (configured, Some(&*buffer));
+            cnfs::check_size(self.disk.as_ref(), place, sized, &mut room)
+        };
+        refused(names, check)
     }
 
     fn is_here(&self, name: &str) -> bool {

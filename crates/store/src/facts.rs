@@ -1,5 +1,6 @@
 //! What there is to know about a buffer, as plain values for people and tools.
 
+use newsreel_host::said_octets;
 use newsreel_wire::{Position, Sequence, UnixTime};
 use serde::Serialize;
 
@@ -20,6 +21,8 @@ pub struct BufferFacts {
     pub octets: u64,
     /// The smaller size that it has once it has come around.
     pub becomes: Option<u64>,
+    /// How much comes until then, octets, about.
+    pub becomes_after_octets: Option<u64>,
     /// Room for articles, octets; none where each is a file: that is the file system's.
     pub capacity_octets: Option<u64>,
     /// Octets that are free there, if that is what it has for room.
@@ -70,11 +73,20 @@ impl BufferFacts {
                     .to_owned()
             }
             (None, Some(complaint)) => complaint.clone(),
-            _ if self.becomes.is_some() => {
-                "ok; it becomes smaller when it has come around".to_owned()
-            }
-            (None, None) => "ok".to_owned(),
+            (None, None) => self.narrowing().unwrap_or_else(|| "ok".to_owned()),
         }
+    }
+
+    /// What it becomes, and when.
+    fn narrowing(&self) -> Option<String> {
+        let when = match self.becomes_after_octets? {
+            0 => "with the next checkpoint".to_owned(),
+            octets => format!("after some {} more", said_octets(octets)),
+        };
+        let octets = said_octets(self.becomes?);
+        Some(format!(
+            "narrowing: it becomes smaller when it has come around: {octets}, {when}"
+        ))
     }
 }
 

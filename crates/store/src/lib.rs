@@ -49,7 +49,7 @@ pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, RUN_OCTETS, Resizing
 pub use methods::segment::{OPEN_SEGMENTS_MAX, SEGMENTS_COMPARED_MAX};
 pub use reader::StoreReader;
 pub use records::packing::DICTIONARY_LOST;
-pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, WAS_DROPPED, register_damage};
+pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, register_damage};
 pub use retirement::Retirement;
 pub use rules::{Chosen, RuleNote, RuleSubject, Rules};
 pub use store::{Access, Store};

@@ -31,7 +31,7 @@ const ASIDE: &str = ".damaged";
 const UUID: &str = "uuid=";
 
 /// Why there is no making a buffer again under the name of one that was let go.
-pub const WAS_DROPPED: &str = "a buffer of this name was let go (drained and taken out, or dropped): tokens of its articles \
+pub(crate) const WAS_DROPPED: &str = "a buffer of this name was let go (drained and taken out, or dropped): tokens of its articles \
                                may still name it, so give the new one another name";
 
 /// The register of a spool's buffers.

@@ -11,6 +11,7 @@ use newsreel_host::Disk;
 use newsreel_wire::BufferId;
 use parking_lot::{Mutex, RwLock};
 
+use crate::config::StoreConfig;
 use crate::error::{Error, Result};
 use crate::method::CheckpointWrite;
 use crate::methods::cnfs;
@@ -25,6 +26,8 @@ pub struct Retirement {
     access: Access,
     register: Mutex<Register>,
     buffers: RwLock<Vec<Arc<Buffer>>>,
+    /// Those of which the configuration says that they are never written; who only looks writes none.
+    never_written: Vec<String>,
 }
 
 impl Retirement {
@@ -33,6 +36,7 @@ impl Retirement {
         (disk, access): (Arc<dyn Disk>, Access),
         register: Register,
         buffers: Vec<Arc<Buffer>>,
+        config: &StoreConfig,
     ) -> Self {
         for buffer in &buffers {
             let standing = register.standing(&buffer.name);
@@ -44,6 +48,7 @@ impl Retirement {
             access,
             register: Mutex::new(register),
             buffers: RwLock::new(buffers),
+            never_written: config.never_written(),
         }
     }
 
@@ -144,8 +149,12 @@ impl Retirement {
     fn check(&self, name: &str, retired: bool) -> Result<Arc<Buffer>> {
         let (buffer, buffers) = (self.buffer(name)?, self.buffers.read());
         let mut others = buffers.iter();
-        let takes = |one: &Arc<Buffer>| one.name != name && one.set == buffer.set;
-        if retired && !others.any(|one| takes(one) && one.takes_articles()) {
+        let takes = |one: &Arc<Buffer>| {
+            let is_out = one.is_retired() || one.suspension().is_some();
+            !is_out && !self.never_written.contains(&one.name)
+        };
+        let is_other = |one: &Arc<Buffer>| one.name != name && one.set == buffer.set;
+        if retired && !others.any(|one| is_other(one) && takes(one)) {
             return Err(Error::Buffer {
                 name: name.to_owned(),
                 path: buffer.home.path().to_path_buf(),

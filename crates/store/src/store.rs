@@ -4,11 +4,12 @@
 //! `seal`, then on the commit thread `write` and `sync` of every batch, the log, and back here `reserved` for each
 //! reservation that the log now has.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, machine_octets};
-use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
+use newsreel_wire::{BufferId, Position, Sequence, SetId, Token, UnixTime};
 
 use crate::addition::{Addition, NewBuffer};
 use crate::config::StoreConfig;
@@ -18,7 +19,7 @@ use crate::method::{
     BatchWrite, BufferReader, CheckpointWrite, LastKnown, Left, Marks, Missing, Place, Reservation,
     StorageMethod,
 };
-use crate::methods::cnfs::{self, CreateProgress, Resizing};
+use crate::methods::cnfs::{self, CreateProgress, Resizing, Room};
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
 use crate::register::Register;
@@ -57,6 +58,15 @@ fn register(disk: &Arc<dyn Disk>, spool_dir: &Path, config: &StoreConfig) -> Res
 fn set_id(at: usize) -> Result<SetId> {
     let id = u8::try_from(at).map(SetId);
     id.map_err(|_| Error::Config("there are more than 255 sets".to_owned()))
+}
+
+/// The names of those that cannot be, and why.
+pub(crate) fn refused(
+    names: &[String],
+    mut check: impl FnMut(&String) -> Result<bool>,
+) -> Vec<(String, Error)> {
+    let why = |name| Some((String::clone(name), check(name).err()?));
+    names.iter().filter_map(why).collect()
 }
 
 /// Whether a store is opened to be written.
@@ -121,7 +131,7 @@ impl Store {
         }
         let reader = Arc::new(StoreReader::new(readers));
         let place = (Arc::clone(disk), access);
-        let retirement = Arc::new(Retirement::new(place, register, cyclic));
+        let retirement = Arc::new(Retirement::new(place, register, cyclic, config));
         let addition = Addition {
             disk: Arc::clone(disk),
             spool_dir: spool_dir.to_path_buf(),
@@ -141,7 +151,8 @@ impl Store {
         })
     }
 
-    /// The cyclic buffers of a configuration, each with what there is of it; reads only.
+    /// The cyclic buffers of a configuration, each with what there is of it, as far as `ends` do not tell where it stands by its header;
+    /// reads only.
     ///
     /// # Errors
     /// When the configuration contradicts itself, or what is there cannot be looked at.
@@ -149,20 +160,54 @@ impl Store {
         disk: &Arc<dyn Disk>,
         spool_dir: &Path,
         config: &StoreConfig,
+        ends: &BTreeMap<BufferId, Position>,
     ) -> Result<Vec<PlannedBuffer>> {
         let register = register(disk, spool_dir, config)?;
         let mut planned = Vec::new();
         for set in config.sets.iter().filter(|set| set.has_buffers()) {
-            planned.extend(cnfs::planned(disk, spool_dir, config, set, &register)?);
+            let set = (config, set);
+            planned.extend(cnfs::planned(disk, spool_dir, set, &register, ends)?);
         }
         Ok(planned)
     }
 
-    /// Makes the cyclic buffers of these names that are not there, as [`Store::open`] does with all, and looks at those that
-    /// are.
+    /// Which of the cyclic buffers of these names [`Store::create`] could not make, or not look at, and why; reads only.
     ///
     /// # Errors
-    /// As [`Store::open`]; those before are made.
+    /// When the configuration contradicts itself.
+    pub fn try_create(
+        disk: &Arc<dyn Disk>,
+        (spool_dir, spool): (&Path, [u8; 16]),
+        config: &StoreConfig,
+        names: &[String],
+    ) -> Result<Vec<(String, Error)>> {
+        let mut register = register(disk, spool_dir, config)?;
+        let mut opening = Opening {
+            disk,
+            spool_dir,
+            spool,
+            config,
+            register: &mut register,
+            known: &[],
+            access: Access::Write,
+            machine_octets: machine_octets(),
+            progress: &mut |_, _, _| {},
+        };
+        let (mut refusals, mut room) = (Vec::new(), Room::default());
+        for (at, set) in config.sets.iter().enumerate() {
+            if set.has_buffers() {
+                let set = (set_id(at)?, set);
+                refusals.append(&mut cnfs::refusals(&mut opening, set, names, &mut room)?);
+            }
+        }
+        Ok(refusals)
+    }
+
+    /// Makes the cyclic buffers of these names that are not there, as [`Store::open`] does with all, and looks at those that
+    /// are.  None is made while one of them cannot be.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
     pub fn create(
         disk: &Arc<dyn Disk>,
         (spool_dir, spool): (&Path, [u8; 16]),
@@ -171,6 +216,10 @@ impl Store {
         known: &[BufferId],
         progress: CreateProgress<'_>,
     ) -> Result<()> {
+        let refusals = Self::try_create(disk, (spool_dir, spool), config, names)?;
+        if let Some((_, why)) = refusals.into_iter().next() {
+            return Err(why);
+        }
         let mut register = register(disk, spool_dir, config)?;
         let mut opening = Opening {
             disk,
@@ -203,15 +252,23 @@ impl Store {
         name: &str,
         progress: CreateProgress<'_>,
     ) -> Result<()> {
-        let buffer = config.buffers.iter().find(|buffer| buffer.name == name);
-        let buffer = buffer.ok_or_else(|| {
-            let names: Vec<&str> = config.buffers.iter().map(|it| it.name.as_str()).collect();
-            Error::NoBuffer {
-                name: name.to_owned(),
-                there: names.join(", "),
-            }
-        })?;
+        let buffer = config.buffer(name)?;
         cnfs::resize(disk.as_ref(), place, buffer, progress)
+    }
+
+    /// Which of these cyclic buffers [`Store::resize`] could not give the size that the configuration says, and why; reads only.
+    pub fn try_resize(
+        disk: &Arc<dyn Disk>,
+        place: (&Path, [u8; 16]),
+        config: &StoreConfig,
+        names: &[String],
+    ) -> Vec<(String, Error)> {
+        let mut room = Room::default();
+        let check = |name: &String| {
+            let buffer = (config.buffer(name)?, None);
+            cnfs::check_size(disk.as_ref(), place, buffer, &mut room)
+        };
+        refused(names, check)
     }
 
     /// The readers' half.

@@ -37,10 +37,12 @@ pub(crate) fn is_live(path: &str) -> bool {
 
 /// When a changed value is in force, for people.
 pub(super) fn when(path: &str) -> &'static str {
-    if is_live(path) {
-        "taken over by SIGHUP"
-    } else {
-        "needs a restart"
+    match path {
+        "buffer.octets" => {
+            "in force by `newsreel store resize`, beside a running server or before a start"
+        }
+        _ if is_live(path) => "taken over by SIGHUP",
+        _ => "needs a restart",
     }
 }
 

@@ -175,12 +175,12 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
-    /// Make a cyclic buffer larger.
+    /// Give cyclic buffers other sizes; none of them while one cannot have it.
     StoreResize {
-        /// Its name.
-        buffer: String,
-        /// Its size to be.
-        octets: u64,
+        /// Their names, and the octets that each is to have.
+        buffers: Vec<(String, u64)>,
+        /// Only say whether they can have them.
+        dry_run: bool,
     },
     /// Compare the checksums of what is stored.
     Scrub {
@@ -336,8 +336,10 @@ impl Request {
                 false => format!("retire buffer {buffer}"),
                 true => format!("have buffer {buffer} take articles again"),
             },
-            Self::StoreResize { buffer, octets } => {
-                format!("give buffer {buffer} {octets} octets")
+            Self::StoreResize { buffers, .. } => {
+                let sizes = buffers.iter();
+                let sizes = sizes.map(|(name, octets)| format!("buffer {name} {octets} octets"));
+                format!("give {}", sizes.collect::<Vec<_>>().join(", "))
             }
             _ => "look at buffers".to_owned(),
         }
@@ -364,14 +366,12 @@ impl Request {
             | Self::Pull(Pulling { dry_run, .. })
             | Self::StoreMove(StoreMove { dry_run, .. })
             | Self::StoreRetire { dry_run, .. }
+            | Self::StoreResize { dry_run, .. }
             | Self::Expire { dry_run }
             | Self::StoreAttach { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::Cache { asked } => asked.writes(),
-            Self::GroupSet { .. }
-            | Self::GroupForgetLost
-            | Self::ClockConfirm
-            | Self::StoreResize { .. } => true,
+            Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
         }
     }
@@ -403,11 +403,11 @@ pub(crate) trait Running: Send + Sync + fmt::Debug {
     fn reload(&self) -> Result<Value, String>;
     /// Asks or tells the peers something.
     fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String>;
-    /// Makes a cyclic buffer larger.
+    /// Gives cyclic buffers other sizes, or only says whether they can have them.
     fn resize(
         &self,
-        buffer: &str,
-        octets: u64,
+        buffers: &[(String, u64)],
+        dry_run: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Value, String>;
     /// Writes batches.
@@ -487,7 +487,7 @@ pub(crate) fn answer(
             undo,
             dry_run,
         } => store_retire(engine, &buffer, !undo, dry_run),
-        Request::StoreResize { buffer, octets } => resize(server, &buffer, octets, progress),
+        Request::StoreResize { buffers, dry_run } => resize(server, &buffers, dry_run, progress),
         Request::Scrub {
             buffers,
             octets_per_s,
@@ -603,15 +603,15 @@ fn store_attach(
 
 fn resize(
     server: Option<&dyn Running>,
-    buffer: &str,
-    octets: u64,
+    buffers: &[(String, u64)],
+    dry_run: bool,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
     let mut told = |done, total| {
         progress(Progress { done, total });
     };
     let server = running(server)?;
-    server.resize(buffer, octets, &mut told)
+    server.resize(buffers, dry_run, &mut told)
 }
 
 fn store_move(

@@ -240,7 +240,12 @@ mod tests {
             Ok(Value::Null)
         }
 
-        fn resize(&self, _: &str, _: u64, _: &mut dyn FnMut(u64, u64)) -> Result<Value, String> {
+        fn resize(
+            &self,
+            _: &[(String, u64)],
+            _: bool,
+            _: &mut dyn FnMut(u64, u64),
+        ) -> Result<Value, String> {
             Ok(Value::Null)
         }
 

@@ -328,8 +328,9 @@ impl Server {
         let tried = changed.iter().filter(|path| TRIED.contains(&path.as_str()));
         let tried: Vec<String> = tried.cloned().collect();
         changed.retain(|path| is_live(path));
+        let mut resized = self.keep_sizes(&config);
         let started = self.settings.started();
-        let resized = config::resized(&started, &config);
+        resized.extend(config::resized(&started, &config));
         let tls = certificate(&RealDisk, &started)?;
         self.engine.reload(&wanted)?;
         if self.settings.config().filter != config.filter {
@@ -363,6 +364,19 @@ impl Server {
             "changed": changed, "needs_restart": restart, "cannot_change": resized, "added": added,
             "not_added": not_added, "removed": removed, "not_removed": not_removed,
         }))
+    }
+
+    /// Has buffers stay as large as they are that were to become smaller, where the configuration says their size again: as a start does.
+    /// Why not, of the others.
+    fn keep_sizes(&self, config: &Config) -> Vec<String> {
+        let narrowing = self.engine.narrowing_buffers().into_iter();
+        let is_kept = |(name, octets): &(String, u64)| {
+            let mut buffers = config.store.buffers.iter();
+            buffers.any(|it| it.name == *name && it.octets == *octets)
+        };
+        let kept = narrowing.filter(is_kept);
+        let failed = kept.filter_map(|kept| self.give_sizes(&[kept], false, &mut |_, _| {}).err());
+        failed.map(|error| crate::output::chain(&error)).collect()
     }
 
     /// Makes the buffers that are new and has them take articles: which, and why not others.
@@ -430,18 +444,30 @@ impl Server {
             && (path != "rule" || self.engine.has_sets_of(&config.engine_config()))
     }
 
-    fn give_size(&self, name: &str, octets: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    /// Gives buffers other sizes, one after the other, if all of them can have them.
+    fn give_sizes(
+        &self,
+        buffers: &[(String, u64)],
+        dry_run: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
         let mut wanted = self.settings.started().engine_config();
         for buffer in &mut wanted.store.buffers {
-            if buffer.name == name {
-                buffer.octets = octets;
-            }
+            let size = buffers.iter().find(|(name, _)| *name == buffer.name);
+            buffer.octets = size.map_or(buffer.octets, |(_, octets)| *octets);
         }
-        let mut told = |_: &str, done, total| progress(done, total);
-        self.engine.resize_buffer(&wanted, name, &mut told)?;
-        self.settings.resized(name, octets);
-        self.note();
-        tracing::info!(target: "newsreel::server", buffer = name, octets, "a buffer has this size now, or when it has come around");
+        let names: Vec<String> = buffers.iter().map(|(name, _)| name.clone()).collect();
+        let refusals = self.engine.try_resize_buffers(&wanted, &names);
+        if let Some((_, why)) = refusals.into_iter().next() {
+            return Err(why.into());
+        }
+        for (name, octets) in buffers.iter().filter(|_| !dry_run) {
+            let mut told = |_: &str, done, total| progress(done, total);
+            self.engine.resize_buffer(&wanted, name, &mut told)?;
+            self.settings.resized(name, *octets);
+            self.note();
+            tracing::info!(target: "newsreel::server", buffer = name, octets, "a buffer has this size now, or when it has come around");
+        }
         Ok(())
     }
 
@@ -539,13 +565,13 @@ impl Running for Server {
 
     fn resize(
         &self,
-        buffer: &str,
-        octets: u64,
+        buffers: &[(String, u64)],
+        dry_run: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Value, String> {
-        let made = self.give_size(buffer, octets, progress);
-        made.map_err(|error| crate::output::chain(&error))?;
-        Ok(json!({"name": buffer, "octets": octets}))
+        let given = self.give_sizes(buffers, dry_run, progress);
+        given.map_err(|error| crate::output::chain(&error))?;
+        Ok(json!({"buffers": buffers, "dry_run": dry_run}))
     }
 
     fn batch(

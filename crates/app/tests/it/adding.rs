@@ -249,3 +249,94 @@ fn a_buffer_is_made_larger_beside_the_server() {
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
     server.stop();
 }
+
+/// It had told what a header said, which is written now and then.
+#[test]
+fn a_resize_tells_by_the_server_or_the_log_where_a_buffer_stands() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&server, 0..230);
+    let smaller = "name = \"B\"\noctets = \"6MiB\"";
+    spool.configure(&Spool::changed(&[(
+        "name = \"B\"\noctets = \"8MiB\"",
+        smaller,
+    )]));
+    let stands = fact(&spool, "B", "free_offset").unwrap();
+    assert_eq!(fact(&spool, "B", "cycle"), Some(1));
+    let beyond = |words: &[&str]| {
+        let rows = spool.json(&[&["store", "resize"], words].concat());
+        assert_eq!(rows[0]["name"], "B");
+        rows[0]["beyond_octets"].as_u64().unwrap()
+    };
+    let expected = stands - (6 << 20);
+    assert!(expected > 60_000, "{expected}");
+    assert_eq!(beyond(&["--dry-run"]), expected);
+    server.kill();
+    // Behind its last record; the next batch begins on a page.
+    let left = beyond(&["--dry-run"]);
+    assert!(
+        left <= expected && expected - left < 4096,
+        "{left} of {expected}"
+    );
+    assert_eq!(beyond(&[]), left);
+}
+
+/// With the size that the file still has SIGHUP had said that the next start would be refused, which has the buffer stay as large as it is.
+#[test]
+fn a_buffer_that_becomes_smaller_stays_as_it_is_by_sighup_as_by_a_start() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&server, 0..330);
+    let sized = |octets: &str| {
+        let b = format!("name = \"B\"\noctets = \"{octets}\"");
+        spool.configure(&Spool::changed(&[("name = \"B\"\noctets = \"8MiB\"", &b)]));
+    };
+    let state = || {
+        let buffers = spool.json(&["store", "list"]);
+        (
+            buffers[1]["state"].as_str().unwrap().to_owned(),
+            buffers[1]["becomes_octets"].as_u64(),
+        )
+    };
+    sized("6MiB");
+    spool.text(&["store", "resize"]);
+    let (said, becomes) = state();
+    assert!(
+        said.starts_with(
+            "narrowing: it becomes smaller when it has come around: 6144 KiB, after some "
+        ),
+        "{said}"
+    );
+    assert_eq!(becomes, Some(6 << 20));
+    let table = spool.text(&["store", "list"]);
+    assert!(
+        table.contains("  narrowing  ") && table.contains("B: narrowing: it"),
+        "{table}"
+    );
+    server.signal("HUP");
+    let told = wait_for(&spool, "configuration read again");
+    assert!(told.contains("needs_restart=[]"), "{told}");
+    // Somebody thinks better of it.
+    sized("8MiB");
+    server.signal("HUP");
+    wait_for(&spool, "buffer=\"B\" octets=8388608");
+    assert_eq!(state(), ("ok".to_owned(), None));
+    let log = loop {
+        let log = spool.log();
+        if log.matches("configuration read again").count() == 2 {
+            break log;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    assert!(
+        !log.contains("ERROR") && !log.contains("after a restart only"),
+        "{log}"
+    );
+    server.kill();
+    let server = spool.serve();
+    assert_eq!(state(), ("ok".to_owned(), None));
+    assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    server.stop();
+}

@@ -65,8 +65,27 @@ fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
         "{done}"
     );
     server.kill();
-    let error = spool.error(&["store", "retire", "B"]);
-    assert!(error.contains("no other buffer of its set"), "{error}");
+    // Whoever looks without a server writes no buffer, and had taken that for none that takes articles.
+    let undone = spool.json(&["store", "retire", "A", "--undo", "--dry-run"]);
+    assert_eq!(undone["new"], true);
+    for words in [
+        &["store", "retire", "B", "--dry-run"][..],
+        &["store", "retire", "B"],
+    ] {
+        let error = spool.error(words);
+        assert!(error.contains("no other buffer of its set"), "{error}");
+    }
+    let only_said = spool.json(&["store", "retire", "A", "--dry-run"]);
+    assert_eq!(only_said["new"], false);
+    spool.text(&["store", "retire", "A", "--undo"]);
+    for name in ["A", "B"] {
+        let only_said = spool.text(&["store", "retire", name, "--dry-run"]);
+        assert!(
+            only_said.starts_with("would take no more articles: "),
+            "{only_said}"
+        );
+    }
+    spool.text(&["store", "retire", "A"]);
 
     let server = spool.serve();
     feed(&server, 40..100);

@@ -229,6 +229,43 @@ fn buffers_are_made_before_the_first_start_and_never_over_anything() {
     }
 }
 
+/// A dry run had promised room that is not on the disk.
+#[test]
+fn a_dry_run_of_making_and_resizing_refuses_as_doing_it_does() {
+    let usual = "name = \"B\"\noctets = \"8MiB\"";
+    let large = Spool::changed(&[(usual, "name = \"B\"\noctets = \"15TiB\"")]);
+    let spool = Spool::with(&large);
+    let refused = |verb: &str| {
+        let errors =
+            [&["store", verb, "--dry-run"][..], &["store", verb]].map(|it| spool.error(it));
+        let last = errors
+            .each_ref()
+            .map(|error| error.lines().last().map(str::to_owned));
+        assert_eq!(last[0], last[1], "{errors:?}");
+        assert!(errors[0].contains("it needs 1"), "{errors:?}");
+        assert!(
+            errors[0].contains(" free; make `octets` smaller"),
+            "{errors:?}"
+        );
+    };
+    refused("create");
+    assert!(!spool.path().join("buffers/A").exists(), "all or none");
+    let table = spool.run(&["store", "create", "--dry-run"]).stdout;
+    let table = String::from_utf8(table).unwrap();
+    let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(row("A ").contains("  would be made  "), "{table}");
+    assert!(row("B ").contains("  cannot be  "), "{table}");
+
+    spool.configure(&Spool::changed(&[]));
+    let server = spool.serve();
+    spool.configure(&large);
+    refused("resize");
+    server.stop();
+    refused("resize");
+    spool.configure(&Spool::changed(&[]));
+    spool.serve().stop();
+}
+
 #[test]
 fn the_list_is_a_table_of_all_buffers_live_and_offline() {
     let config = Spool::changed(&[])

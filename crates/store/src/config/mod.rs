@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
 use crate::methods;
 use crate::methods::cnfs::{self, BLOCK_MIN, Geometry};
 use crate::methods::segment;
@@ -319,6 +320,24 @@ const RECENT_MIN: u64 = 64 << 20;
 const RECENT_MAX: u64 = 1 << 30;
 
 impl StoreConfig {
+    /// The buffer of this name.
+    pub(crate) fn buffer(&self, name: &str) -> Result<&BufferConfig> {
+        let mut buffers = self.buffers.iter();
+        buffers.find(|buffer| buffer.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.buffers.iter().map(|it| it.name.as_str()).collect();
+            Error::NoBuffer {
+                name: name.to_owned(),
+                there: names.join(", "),
+            }
+        })
+    }
+
+    /// The names of the buffers that are only served.
+    pub(crate) fn never_written(&self) -> Vec<String> {
+        let never = self.buffers.iter().filter(|buffer| buffer.read_only);
+        never.map(|buffer| buffer.name.clone()).collect()
+    }
+
     /// Memory for the newest articles of a set, octets, on a machine with so much of it.
     #[must_use]
     pub fn recent_octets(&self, set: &SetConfig, machine_octets: u64) -> u64 {

@@ -148,6 +148,23 @@ impl Buffer {
         self.closes_at.load(Ordering::Acquire)
     }
 
+    /// How much comes, where it stands here, until nothing is alive behind the end that it is to have: what lay there up to the end of this
+    /// cycle goes with the end of the next.
+    pub(crate) fn left_of_narrowing(&self, last_cycle: u32, stands: Position) -> u64 {
+        let closes_at = self.closes_at();
+        let end = match stands.offset() > closes_at {
+            true => self.geometry().data_end,
+            false => closes_at,
+        };
+        let rounds = last_cycle.saturating_add(2).saturating_sub(stands.cycle());
+        match rounds {
+            // Or nothing has ever lain there.
+            _ if last_cycle == 0 => 0,
+            0 => 0,
+            rounds => end - stands.offset() + u64::from(rounds - 1) * self.room(),
+        }
+    }
+
     /// Room for what comes, octets.
     pub(crate) fn room(&self) -> u64 {
         self.closes_at() - self.geometry.data_start

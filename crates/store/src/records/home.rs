@@ -8,7 +8,7 @@ use std::sync::Arc;
 use newsreel_host::File;
 use newsreel_wire::{Position, UnixTime};
 
-use super::format::Hints;
+use super::format::{Hints, Narrowing};
 use super::geometry::Geometry;
 use crate::error::{PlaceError, Result};
 use crate::method::WrongBits;
@@ -58,8 +58,8 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// Octets of all its files.
     fn octets(&self) -> u64;
 
-    /// The smaller size that it is on its way to.
-    fn becomes(&self) -> Option<u64> {
+    /// The smaller size that it is on its way to, and since when.
+    fn narrowing(&self) -> Option<Narrowing> {
         None
     }
 

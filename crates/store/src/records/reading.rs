@@ -220,6 +220,7 @@ impl BufferReader for Buffer {
         let end = Position(self.end.load(Ordering::Relaxed));
         let reserved = Position(self.reserved.load(Ordering::Relaxed));
         let hints = self.home.written();
+        let narrowing = self.home.narrowing();
         let floor = self.floor();
         // In the first cycle nothing has been overwritten yet.
         let oldest = self
@@ -233,7 +234,8 @@ impl BufferReader for Buffer {
             set: self.set.0,
             path: self.home.path().display().to_string(),
             octets: self.home.octets(),
-            becomes: self.home.becomes(),
+            becomes: narrowing.map(|it| it.octets),
+            becomes_after_octets: narrowing.map(|it| self.left_of_narrowing(it.last_cycle, end)),
             capacity_octets: Some(self.capacity_octets()),
             free_octets: None,
             block_octets: self.geometry().block,

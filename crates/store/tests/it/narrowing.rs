@@ -77,8 +77,23 @@ fn a_buffer_becomes_smaller_when_it_has_come_around_wherever_it_stands() {
             assert_eq!((octets(&rig), len(&rig)), (LARGE, LARGE), "{what}");
             rig.commit().unwrap();
             look(&rig, &what);
-            let (old, cycle) = (beyond(&rig, smaller), rig.reader.facts()[0].cycle);
+            let facts = &rig.reader.facts()[0];
+            let (old, cycle) = (beyond(&rig, smaller), facts.cycle);
+            let promised = facts.becomes_after_octets.unwrap();
+            let state = facts.state();
+            assert!(
+                state.starts_with("narrowing: it becomes smaller"),
+                "{state}"
+            );
             let steps = come_around(&mut rig, smaller, &what);
+            // What is reserved goes earlier, and pages are filled up.
+            let came = steps * STEP;
+            let slack = LARGE / 8 + STEP;
+            assert!(
+                promised <= came + slack && came <= promised + slack,
+                "{what}: {came} of {promised}"
+            );
+            assert_eq!(rig.reader.facts()[0].state(), "ok", "{what}");
             // Where nothing came so far yet there is nothing to wait for.
             assert!(steps > 0 || fed * LARGE / 20 < smaller, "{what}");
             assert!(rig.reader.facts()[0].cycle <= cycle + 2, "{what}");

@@ -2,12 +2,13 @@
 //!
 //! Made by the very code of a start, and only where nothing is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Disk, RealDisk};
-use newsreel_store::{PlannedBuffer, WAS_DROPPED};
+use newsreel_store::PlannedBuffer;
 use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
@@ -37,22 +38,26 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
     }
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let engine = config.engine_config();
-    let planned = Engine::planned_buffers(&engine, &disk)?;
+    let planned = Engine::planned_buffers(&engine, &disk, &BTreeMap::new())?;
     let wanted = wanted(&planned, names, &config)?;
-    let before: Vec<bool> = wanted.iter().map(|buffer| buffer.is_there).collect();
-    if !dry_run {
-        access::no_foreign_root(&disk, &dir)?;
-        let names: Vec<String> = wanted.iter().map(|buffer| buffer.name.clone()).collect();
-        Engine::create_buffers(&engine, &disk, &names, &mut access::making())?;
-    }
+    access::no_foreign_root(&disk, &dir)?;
+    let names: Vec<String> = wanted.iter().map(|buffer| buffer.name.clone()).collect();
+    let refusals = match dry_run {
+        true => Engine::try_create_buffers(&engine, &disk, &names)?,
+        false => {
+            Engine::create_buffers(&engine, &disk, &names, &mut access::making())?;
+            Vec::new()
+        }
+    };
     let rows: Vec<Value> = wanted
         .iter()
-        .zip(before)
-        .map(|(buffer, was_there)| {
-            let what = match (was_there, buffer.was_made, dry_run) {
+        .map(|buffer| {
+            let is_refused = refusals.iter().any(|(name, _)| *name == buffer.name);
+            let what = match (buffer.is_there, buffer.was_made, dry_run) {
                 _ if buffer.was_dropped => "let go",
-                (true, ..) => "is there",
                 (false, true, _) => "lost",
+                _ if is_refused => "cannot be",
+                (true, ..) => "is there",
                 (false, false, true) => "would be made",
                 (false, false, false) => "made",
             };
@@ -60,24 +65,14 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
                 "sparse": buffer.is_sparse, "path": buffer.path, "what": what})
         })
         .collect();
-    let lost = wanted
-        .iter()
-        .find(|buffer| buffer.was_dropped || buffer.was_made && !buffer.is_there);
     if spool.json {
         output::json(&rows.into())?;
     } else {
         output::text(&output::table(COLUMNS, &rows))?;
     }
-    match lost {
+    match refusals.into_iter().next() {
         None => Ok(()),
-        Some(buffer) if buffer.was_dropped => {
-            bail!("buffer {} would not be made: {WAS_DROPPED}", buffer.name)
-        }
-        Some(buffer) => bail!(
-            "buffer {} would not be made: this spool had it, and {} is missing or blank; mount its disk or restore it",
-            buffer.name,
-            buffer.path
-        ),
+        Some((_, why)) => Err(why.into()),
     }
 }
 

@@ -89,7 +89,8 @@ pub(crate) enum Verb {
     /// Make the configured buffers that are not there yet, before the first start or before one with new buffers
     #[command(
         after_help = "A start makes them too, and takes no articles before they are written out: with this it need not. Only what is \
-                      missing or blank is made; nothing is written over. No server may be running.\n\n\
+                      missing or blank is made, and none while one of them cannot be, which --dry-run says as well; nothing is written \
+                      over. No server may be running.\n\n\
                       Examples:\n  newsreel store create --config newsreel.toml --dry-run\n  \
                       newsreel store create TEXT2 --config newsreel.toml"
     )]
@@ -102,27 +103,29 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: SpoolArgs,
     },
-    /// Take in the articles of buffers, segments or sets' directories from elsewhere, with their arrivals and numbers
+    /// Take in the articles of buffers, segments or directories from elsewhere, with their arrivals and numbers
     #[command(
         after_help = "From another machine, or of a spool of which nothing else is left. Each article that is not known here is stored \
                       as one that has just come, by this server's rules; PATH is only read, and may go afterwards. Groups and numbers \
                       are those of its Xref; where a group has given a number already the article gets the next one, so give all files \
-                      of one server at once: they are merged in the order in which their articles came. What was cancelled there \
-                      stays so as far as the files tell: the bitmap of a cyclic buffer does, as of its last checkpoint, and the directory \
-                      of a set of files; a segment does where its text was overwritten (set.erase_withdrawn).\n\n\
+                      of one server at once: they are merged in the order in which their articles came. Directories of files that another \
+                      server made, or whose catalogue is lost, are taken in too: groups and numbers are those of Xref, or of the paths.\n\n\
+                      What was cancelled, had expired or was moved there stays out as far as the files tell, as of the last checkpoint: \
+                      the bitmap of a cyclic buffer does, and what is noted behind the end of a segment; in a directory of files it is \
+                      not there any more. --withdrawn takes in what a bitmap or a segment says, too.\n\n\
                       It may be ended and begun again at any time: what is known is passed over. Beside a running server that one reads \
                       the files, so it must be able to. Ends with 1 where something is damaged or was not taken.\n\n\
                       Examples:\n  newsreel store attach /mnt/old/buffers/C0 /mnt/old/buffers/C1 --make-groups --dry-run\n  \
                       newsreel store attach /mnt/old/segments/main"
     )]
     Attach {
-        /// Files of buffers or segments, or directories of sets
+        /// Files of buffers or segments, or directories of segments or of files with one article each
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Make the groups that are not here; otherwise an article is filed in those that are, and not taken where none is
         #[arg(long)]
         make_groups: bool,
-        /// Also articles that had been cancelled, expired or moved there, as a buffer's bitmap says
+        /// Also articles that had been cancelled, expired or moved there, as the bitmap of a buffer or a segment's notes say
         #[arg(long)]
         withdrawn: bool,
         /// Only say what would be taken
@@ -180,7 +183,7 @@ pub(crate) enum Verb {
     /// Make cyclic buffers as large as the configuration says, with the articles that are in them
     #[command(
         after_help = "Nothing in them moves. One that is to be smaller is that when it has come around: nothing more is written behind the new \
-                      end, what lies there goes when its turn comes, and then the file is cut; `store list` says so until then. A server \
+                      end, what lies there goes when its turn comes, and then the file is cut; `store list` has it as `narrowing` until then. A server \
                       that is running takes articles meanwhile. Killed anywhere, it is begun again, or goes on.\n\n\
                       Examples:\n  newsreel store resize --config newsreel.toml --dry-run\n  \
                       newsreel store resize TEXT2 --config newsreel.toml"
@@ -566,7 +569,7 @@ pub(super) fn table(buffers: &Value) -> String {
 fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
     let mut below = String::new();
     for row in &mut rows {
-        let state = output::cell(&row["state"]);
+        let state = strip::state(row);
         let word = word(&state);
         if word != state {
             below.push_str(&format!("{}: {state}\n", output::cell(&row["name"])));
@@ -580,7 +583,7 @@ fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
 fn word(state: &str) -> &str {
     match state.split_once(": ") {
         _ if state == "ok" || state == "read-only" => state,
-        Some((word @ ("suspended" | "retired" | "drained"), _)) => word,
+        Some((word @ ("suspended" | "retired" | "drained" | "narrowing"), _)) => word,
         _ => "impaired",
     }
 }
@@ -601,6 +604,8 @@ mod tests {
             row("C0", "ok"),
             row("C1", "suspended: cannot write /s: it is gone"),
             row("C2", "one copy of its header is damaged (bad crc)"),
+            json!({"name": "C3", "set": "main", "octets": 1, "cycle": 1, "free_offset": 5, "reserved_offset": 5,
+                "state": "narrowing: it becomes smaller", "becomes_in_s": 7200, "path": "/s"}),
         ]));
         assert_eq!(
             said,
@@ -608,8 +613,10 @@ mod tests {
              C0      main       1      1         5         5  ok         /s\n\
              C1      main       1      1         5         5  suspended  /s\n\
              C2      main       1      1         5         5  impaired   /s\n\
+             C3      main       1      1         5         5  narrowing  /s\n\
              C1: suspended: cannot write /s: it is gone\n\
-             C2: one copy of its header is damaged (bad crc)\n"
+             C2: one copy of its header is damaged (bad crc)\n\
+             C3: narrowing: it becomes smaller, in 2 h 0 min\n"
         );
     }
 }

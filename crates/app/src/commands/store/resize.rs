@@ -4,12 +4,14 @@
 //! runs does it itself.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealClock, RealDisk};
 use newsreel_store::PlannedBuffer;
+use newsreel_wire::{BufferId, Position};
 use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
@@ -33,18 +35,26 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
     let dir = config.server.spool.clone();
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let engine = config.engine_config();
-    let planned = Engine::planned_buffers(&engine, &disk)?;
+    let is_served = Client::connect(&dir)?.is_some();
+    let ends = match is_served {
+        true => ends_beside_the_server(spool)?,
+        false => Engine::buffer_ends(&engine, &disk)?,
+    };
+    let planned = Engine::planned_buffers(&engine, &disk, &ends)?;
     let meant = meant(&planned, names)?;
-    let changes: Vec<String> = meant
-        .iter()
-        .filter(|buffer| is_new(buffer))
-        .map(|it| it.name.clone())
-        .collect();
-    if !dry_run && !changes.is_empty() {
-        if Client::connect(&dir)?.is_some() {
-            beside_the_server(&meant, &changes, spool)?;
+    let changed = meant.iter().filter(|buffer| is_new(buffer));
+    let changes: Vec<String> = changed.clone().map(|it| it.name.clone()).collect();
+    if is_served && !changes.is_empty() {
+        let buffers = changed.map(|it| (it.name.clone(), it.octets)).collect();
+        access::change(spool, Request::StoreResize { buffers, dry_run })?;
+    } else if !changes.is_empty() {
+        access::no_foreign_root(&disk, &dir)?;
+        if dry_run {
+            let refusals = Engine::try_resize_offline(&engine, &disk, &changes)?;
+            if let Some((_, why)) = refusals.into_iter().next() {
+                return Err(why.into());
+            }
         } else {
-            access::no_foreign_root(&disk, &dir)?;
             let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
             Engine::resize_buffers(&engine, &disk, &clock, &changes, &mut access::making())?;
             access::note_sizes(disk.as_ref(), &config, &changes)?;
@@ -58,6 +68,23 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
     } else {
         output::text(&output::table(COLUMNS, &rows))
     }
+}
+
+/// Where the buffers of the server stand that runs.
+fn ends_beside_the_server(spool: &SpoolArgs) -> Result<BTreeMap<BufferId, Position>> {
+    let buffers = access::change(spool, Request::Store)?;
+    let end = |buffer: &Value| {
+        let id = u16::try_from(buffer["id"].as_u64()?).ok()?;
+        let cycle = u32::try_from(buffer["cycle"].as_u64()?).ok()?;
+        let end = Position::checked(cycle, buffer["free_offset"].as_u64()?)?;
+        Some((BufferId(id), end))
+    };
+    Ok(buffers
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(end)
+        .collect())
 }
 
 /// Whether it has another size, and is not on its way to this one.
@@ -87,23 +114,6 @@ fn row(buffer: &PlannedBuffer, dry_run: bool) -> Value {
     json!({"name": buffer.name, "set": buffer.set, "octets_there": buffer.octets_there, "octets": buffer.octets,
         "beyond_octets": buffer.beyond_octets, "free_octets": buffer.free_octets, "sparse": buffer.is_sparse,
         "path": buffer.path, "what": what})
-}
-
-/// Has the server do it that runs, one after the other.
-fn beside_the_server(
-    meant: &[&PlannedBuffer],
-    changes: &[String],
-    spool: &SpoolArgs,
-) -> Result<()> {
-    let changes = |buffer: &&&PlannedBuffer| changes.contains(&buffer.name);
-    for buffer in meant.iter().filter(changes) {
-        let request = Request::StoreResize {
-            buffer: buffer.name.clone(),
-            octets: buffer.octets,
-        };
-        access::change(spool, request)?;
-    }
-    Ok(())
 }
 
 /// The buffers that are named, or those of another size than they should have; all of them can have it.

@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use newsreel_host::{Disk, ErrorKind, File, OpenMode, random_bytes, said_octets};
+use newsreel_host::{Disk, ErrorKind, File, OpenMode, random_bytes};
 use newsreel_wire::{BufferId, Sequence, UnixTime};
 
 use super::file::Owner;
+use super::room::{self, Room};
 use crate::config::BufferConfig;
 use crate::error::Result;
 use crate::records::format::{FileHeader, Hints, SECOND_HEADER};
@@ -39,16 +40,7 @@ pub(super) fn create_file(
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    let config = owner.config;
-    let free = disk.free_bytes(dir)?;
-    if !config.sparse && free < config.octets {
-        return Err(owner.wrong(format!(
-            "it needs {}, {} has {} free; make `octets` smaller, or free some",
-            said_octets(config.octets),
-            dir.display(),
-            said_octets(free)
-        )));
-    }
+    room::for_new_file(disk, owner, &mut Room::default())?;
     let file = disk.open(&unfinished, OpenMode::CreateNew)?;
     if let Err(error) = fill(file.as_ref(), owner, id, progress) {
         // Half a buffer is no use; what its removal says does not matter beside the cause.
@@ -68,12 +60,15 @@ pub(super) fn create_in_place(
     progress: CreateProgress<'_>,
 ) -> Result<()> {
     let file = disk.open(owner.path, OpenMode::ReadWrite)?;
+    check_blank(file.as_ref(), owner)?;
+    fill(file.as_ref(), owner, id, progress)
+}
+
+/// Whether a device or file is as long as the configuration says, and nobody has anything in it.
+pub(super) fn check_blank(file: &dyn File, owner: &Owner<'_>) -> Result<()> {
     let len = file.len()?;
     if len < owner.config.octets {
-        return Err(owner.wrong(format!(
-            "it has room for {len} octets, the configuration says {}; set `octets` to what there is",
-            owner.config.octets
-        )));
+        return Err(owner.too_short(len));
     }
     for from in [0, len.saturating_sub(ENDS)] {
         let mut octets = vec![0; in_memory(ENDS.min(len - from))];
@@ -86,7 +81,7 @@ pub(super) fn create_in_place(
             )));
         }
     }
-    fill(file.as_ref(), owner, id, progress)
+    Ok(())
 }
 
 /// Zeros first, headers last: until then it counts as blank.
@@ -160,7 +155,7 @@ pub(super) fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or_else(|| Path::new("/"))
 }
 
-fn unfinished(path: &Path) -> PathBuf {
+pub(super) fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".");
     name.push(UNFINISHED);

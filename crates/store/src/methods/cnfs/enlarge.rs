@@ -5,12 +5,13 @@
 //! ended in order: where it did not, records behind its end may go around where the buffer ended.  In one that is open the
 //! room is made beside everything else; what remains is the sequencer's, so that nothing is placed by two sizes.
 
-use newsreel_host::{AlignedBuf, Disk, File, OpenMode, said_octets};
+use newsreel_host::{AlignedBuf, Disk, File, OpenMode};
 use newsreel_wire::{BufferId, IdHash, Position};
 
-use super::create::{CreateProgress, FILL_STEP, parent};
+use super::create::{CreateProgress, FILL_STEP};
 use super::file::{Cyclic, Owner};
 use super::narrow;
+use super::room::{self, Room};
 use crate::error::Result;
 use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, Mark, RecordHeader};
@@ -25,6 +26,61 @@ pub struct Resizing {
     pub(crate) octets: u64,
 }
 
+/// Whether a buffer that is open is to have another size than it has, or is on its way to; why it cannot have it.
+pub(super) fn check_open(
+    disk: &dyn Disk,
+    owner: &Owner<'_>,
+    buffer: &Buffer,
+    room: &mut Room,
+) -> Result<bool> {
+    // One that failed while it became larger says a size that its file may not have.
+    if let Some(error) = buffer.suspended_error() {
+        return Err(error);
+    }
+    let becomes = buffer.home.narrowing().map(|it| it.octets);
+    let there = (buffer.home.octets(), becomes);
+    let file = disk.open(owner.path, OpenMode::Read)?;
+    check_size(
+        disk,
+        (owner, file.as_ref()),
+        there,
+        &buffer.geometry(),
+        room,
+    )
+}
+
+/// The same of one that nobody has open.
+pub(super) fn check(disk: &dyn Disk, owner: &Owner<'_>, room: &mut Room) -> Result<bool> {
+    let file = disk.open(owner.path, OpenMode::Read)?;
+    let (header, _) = sound_header(file.as_ref(), owner)?;
+    let there = (header.octets, header.becomes());
+    let geometry = header.geometry();
+    let geometry = geometry.ok_or_else(|| owner.wrong("sizes in the file header"))?;
+    check_size(disk, (owner, file.as_ref()), there, &geometry, room)
+}
+
+fn check_size(
+    disk: &dyn Disk,
+    (owner, file): (&Owner<'_>, &dyn File),
+    (there, becomes): (u64, Option<u64>),
+    geometry: &Geometry,
+    room: &mut Room,
+) -> Result<bool> {
+    let octets = owner.config.octets;
+    if octets == becomes.unwrap_or(there) {
+        return Ok(false);
+    }
+    if octets < there {
+        narrow::check(owner, geometry, octets)?;
+    } else if octets > there {
+        if Geometry::of(octets, geometry.block).is_none() {
+            return Err(owner.wrong(format!("{octets} octets are no buffer")));
+        }
+        room::behind(disk, file, owner, room)?;
+    }
+    Ok(true)
+}
+
 /// Makes room behind the end of a buffer that is open, if it is to become larger; `None`: it has that size.
 pub(super) fn make_room(
     disk: &dyn Disk,
@@ -32,31 +88,18 @@ pub(super) fn make_room(
     buffer: &Buffer,
     progress: CreateProgress<'_>,
 ) -> Result<Option<Resizing>> {
-    // One that failed while it became larger says a size that its file may not have.
-    if let Some(error) = buffer.suspended_error() {
-        return Err(error);
-    }
-    let (there, octets) = (buffer.home.octets(), owner.config.octets);
-    let resizing = Resizing {
-        buffer: buffer.id,
-        octets,
-    };
-    let becomes = buffer.home.becomes();
-    if octets == becomes.unwrap_or(there) {
+    if !check_open(disk, owner, buffer, &mut Room::default())? {
         return Ok(None);
     }
-    if octets <= there {
-        narrow::check(owner, &buffer.geometry(), octets)?;
-        return Ok(Some(resizing));
+    let octets = owner.config.octets;
+    if octets > buffer.home.octets() {
+        let file = disk.open(owner.path, OpenMode::ReadWrite)?;
+        extend(file.as_ref(), owner, &buffer.geometry(), progress)?;
+        // So that the sequencer waits for little.
+        file.sync_all()?;
     }
-    if Geometry::of(octets, buffer.geometry().block).is_none() {
-        return Err(owner.wrong(format!("{octets} octets are no buffer")));
-    }
-    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
-    extend(disk, file.as_ref(), owner, &buffer.geometry(), progress)?;
-    // So that the sequencer waits for little.
-    file.sync_all()?;
-    Ok(Some(resizing))
+    let buffer = buffer.id;
+    Ok(Some(Resizing { buffer, octets }))
 }
 
 /// Makes an open buffer larger that stands in this cycle, and has the room.
@@ -90,13 +133,13 @@ pub(super) fn resize(
     owner: &Owner<'_>,
     progress: CreateProgress<'_>,
 ) -> Result<()> {
-    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
-    let (header, newest_at) = sound_header(file.as_ref(), owner)?;
-    let (there, wanted) = (header.octets, owner.config.octets);
-    if wanted == header.becomes().unwrap_or(there) {
+    if !check(disk, owner, &mut Room::default())? {
         return Ok(());
     }
-    if wanted <= there {
+    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
+    let (header, newest_at) = sound_header(file.as_ref(), owner)?;
+    let wanted = owner.config.octets;
+    if wanted <= header.octets {
         return narrow::note(disk, owner);
     }
     let larger = FileHeader {
@@ -107,7 +150,7 @@ pub(super) fn resize(
     let (Some(before), Some(after)) = (header.geometry(), larger.geometry()) else {
         return Err(owner.wrong(format!("{wanted} octets are no buffer")));
     };
-    extend(disk, file.as_ref(), owner, &before, progress)?;
+    extend(file.as_ref(), owner, &before, progress)?;
     let cycle = header.hints.end.cycle();
     end_last_cycle(file.as_ref(), &header, cycle, (&before, &after))?;
     file.sync_all()?;
@@ -125,28 +168,17 @@ pub(super) fn resize(
 
 /// Makes room, written out as that of a new buffer is.
 fn extend(
-    disk: &dyn Disk,
     file: &dyn File,
     owner: &Owner<'_>,
     before: &Geometry,
     progress: CreateProgress<'_>,
 ) -> Result<()> {
-    let (config, len) = (owner.config, file.len()?);
+    let config = owner.config;
     if config.sparse {
-        if len < config.octets {
+        if file.len()? < config.octets {
             file.set_len(config.octets)?;
         }
         return Ok(());
-    }
-    let (dir, more) = (parent(owner.path), config.octets.saturating_sub(len));
-    let free = disk.free_bytes(dir)?;
-    if free < more {
-        return Err(owner.wrong(format!(
-            "it needs {} more, {} has {} free; make `octets` smaller, or free some",
-            said_octets(more),
-            dir.display(),
-            said_octets(free)
-        )));
     }
     let mut done = before.data_end;
     while done < config.octets {

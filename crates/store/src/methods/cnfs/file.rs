@@ -60,6 +60,14 @@ impl Owner<'_> {
         Ok(())
     }
 
+    /// A device, or a file that is to become a buffer, has room for so many octets only.
+    pub(super) fn too_short(&self, len: u64) -> Error {
+        self.wrong(format!(
+            "it has room for {len} octets, the configuration says {}; set `octets` to what there is",
+            self.config.octets
+        ))
+    }
+
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         Error::Buffer {
             name: self.config.name.clone(),
@@ -300,8 +308,9 @@ impl Home for CyclicFile {
         self.header.lock().header.octets
     }
 
-    fn becomes(&self) -> Option<u64> {
-        self.header.lock().header.becomes()
+    fn narrowing(&self) -> Option<Narrowing> {
+        let header = &self.header.lock().header;
+        header.narrowing.filter(|_| header.becomes().is_some())
     }
 
     fn article_octets_max(&self, capacity: u64) -> u64 {

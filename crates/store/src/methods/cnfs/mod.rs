@@ -14,6 +14,7 @@ mod file;
 mod narrow;
 mod open;
 mod rescue;
+mod room;
 mod set;
 
 pub(crate) use alone::open_file;
@@ -21,7 +22,8 @@ pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
 pub use enlarge::Resizing;
 pub(crate) use file::Cyclic;
-pub(crate) use open::{create, make_room, open, open_one, planned, resize};
+pub(crate) use open::{check_size, create, make_room, open, open_one, planned, refusals, resize};
+pub(crate) use room::Room;
 pub use set::RUN_OCTETS;
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};

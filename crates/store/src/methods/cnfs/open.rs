@@ -1,16 +1,18 @@
 //! Opening a set of cyclic buffers: those that are there, and new ones where the spool never had one of that name.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, OpenMode};
-use newsreel_wire::{BufferId, SetId};
+use newsreel_wire::{BufferId, Position, SetId};
 
 use super::NAME;
 use super::create::{CreateProgress, create_file, create_in_place};
 use super::enlarge::Resizing;
 use super::file::{Cyclic, Owner};
 use super::rescue;
+use super::room::{self, Room};
 use super::set::Cnfs;
 use crate::config::{BufferConfig, SetConfig, StoreConfig};
 use crate::error::{Error, Result};
@@ -68,6 +70,56 @@ pub(crate) fn create(
     Ok(())
 }
 
+/// Why those of a set's buffers that have these names cannot be opened, or made where they are not there; reads only.
+pub(crate) fn refusals(
+    opening: &mut Opening<'_>,
+    (set, config): (SetId, &SetConfig),
+    names: &[String],
+    room: &mut Room,
+) -> Result<Vec<(String, Error)>> {
+    let mut refusals = Vec::new();
+    for name in config.buffers.iter().filter(|name| names.contains(name)) {
+        let buffer = configured(&opening.config.buffers, config, name)?;
+        if let Err(why) = check(opening, set, buffer, room) {
+            refusals.push((name.clone(), why));
+        }
+    }
+    Ok(refusals)
+}
+
+/// Whether a buffer can be opened, or made if it is not there.
+fn check(
+    opening: &mut Opening<'_>,
+    set: SetId,
+    config: &BufferConfig,
+    room: &mut Room,
+) -> Result<()> {
+    let (path, pool) = (path_of(opening.spool_dir, config), Arc::default());
+    let owner = Owner {
+        may_be_cut: false,
+        config,
+        path: &path,
+        spool: opening.spool,
+        set,
+        recent_octets: 0,
+        pool: &pool,
+    };
+    let disk = Arc::clone(opening.disk);
+    if !disk.exists(&path)? {
+        may_make(opening, &owner, MISSING)?;
+        return room::for_new_file(disk.as_ref(), &owner, room);
+    }
+    let headers = read_headers(disk.open(&path, OpenMode::Read)?.as_ref())?;
+    if matches!(headers, Headers::Blank) && blanked(opening, &owner, true)?.is_none() {
+        may_make(opening, &owner, BLANK)?;
+        return room::in_place(disk.as_ref(), &owner);
+    }
+    let access = std::mem::replace(&mut opening.access, Access::ReadOnly);
+    let opened = open_buffer(opening, (set, 0, &pool), config);
+    opening.access = access;
+    opened.map(drop)
+}
+
 /// A buffer of the configuration that may be written, by its path.
 fn owned<T>(
     (spool_dir, spool): (&Path, [u8; 16]),
@@ -88,6 +140,19 @@ fn owned<T>(
         return Err(owner.wrong("`read_only` forbids to write it"));
     }
     with(&owner)
+}
+
+/// Whether a buffer can have the size that the configuration says, and has another; it is `open`, or nobody has it open.
+pub(crate) fn check_size(
+    disk: &dyn Disk,
+    place: (&Path, [u8; 16]),
+    (config, open): (&BufferConfig, Option<&Buffer>),
+    room: &mut Room,
+) -> Result<bool> {
+    owned(place, config, |owner| match open {
+        Some(buffer) => super::enlarge::check_open(disk, owner, buffer, room),
+        None => super::enlarge::check(disk, owner, room),
+    })
 }
 
 /// Makes a set's buffer of this name as large as the configuration says, or has it become smaller.
@@ -114,41 +179,41 @@ pub(crate) fn make_room(
     })
 }
 
-/// What there is of a set's buffers.
+/// What there is of a set's buffers, which stand here, or as their headers say.
 pub(crate) fn planned(
     disk: &Arc<dyn Disk>,
     spool_dir: &Path,
-    store: &StoreConfig,
-    set: &SetConfig,
+    (store, set): (&StoreConfig, &SetConfig),
     register: &Register,
+    ends: &BTreeMap<BufferId, Position>,
 ) -> Result<Vec<PlannedBuffer>> {
     let plan = |name: &String| {
         let config = configured(&store.buffers, set, name)?;
         let path = path_of(spool_dir, config);
-        let (mut is_there, mut octets_there) = (false, None);
-        let (mut becomes, mut beyond_octets) = (None, 0);
+        let (mut is_there, mut found) = (false, None);
         if disk.exists(&path)? {
             let headers = read_headers(disk.open(&path, OpenMode::Read)?.as_ref())?;
             is_there = !matches!(headers, Headers::Blank);
             if let Headers::Sound(header, ..) = headers {
-                octets_there = Some(header.octets);
-                becomes = header.becomes();
-                beyond_octets = beyond(&header, config.octets);
+                found = Some(header);
             }
         }
-        let mut lies_in = path.as_path();
-        while !disk.exists(lies_in)? {
-            lies_in = lies_in.parent().unwrap_or_else(|| Path::new("/"));
-        }
+        let lies_in = room::there(disk.as_ref(), &path)?;
+        let header = found.as_deref();
+        let beyond_octets = header.and_then(|header| {
+            let end = ends.get(&BufferId(header.buffer));
+            let end = end.map_or(header.hints.end, |end| header.hints.end.max(*end));
+            beyond(header, end, config.octets)
+        });
         Ok(PlannedBuffer {
             name: name.clone(),
             set: set.name.clone(),
             octets: config.octets,
             is_sparse: config.sparse,
             is_there,
-            octets_there,
-            becomes,
-            beyond_octets,
+            octets_there: header.map(|it| it.octets),
+            becomes: header.and_then(|it| it.becomes()),
+            beyond_octets: beyond_octets.unwrap_or_default(),
             was_made: register.has(name),
             was_dropped: register.standing(name) == Some(Standing::Dropped),
             free_octets: disk.free_bytes(lies_in)?,
@@ -158,18 +223,15 @@ pub(crate) fn planned(
     set.buffers.iter().map(plan).collect()
 }
 
-/// Octets that articles may have behind the end that a buffer of this size would have.
-fn beyond(header: &FileHeader, octets: u64) -> u64 {
-    let (before, after) = (header.geometry(), header.geometry_at(octets));
-    let Some((before, after)) = before.zip(after) else {
-        return 0;
-    };
-    let end = match header.hints.end.cycle() {
+/// Octets that articles may have behind the end of a buffer that stands here and gets this size.
+fn beyond(header: &FileHeader, stands: Position, octets: u64) -> Option<u64> {
+    let (before, after) = (header.geometry()?, header.geometry_at(octets)?);
+    let end = match stands.cycle() {
         // Nothing came further.
-        0 | 1 => header.hints.end.offset(),
+        0 | 1 => stands.offset(),
         _ => before.data_end,
     };
-    end.saturating_sub(after.data_end)
+    Some(end.saturating_sub(after.data_end))
 }
 
 /// A set's buffer as the configuration has it.
@@ -219,14 +281,14 @@ fn open_file(
     };
     let read_only = opening.access == Access::ReadOnly || config.read_only;
     if !opening.disk.exists(&path)? {
-        make(opening, &owner, "its file is missing", create_file)?;
+        make(opening, &owner, MISSING, create_file)?;
     }
     let mut headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
     if matches!(headers, Headers::Blank) {
         if let Some(found) = blanked(opening, &owner, read_only)? {
             return Ok(found);
         }
-        make(opening, &owner, "its file is blank", create_in_place)?;
+        make(opening, &owner, BLANK, create_in_place)?;
         headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
     }
     match headers {
@@ -299,8 +361,12 @@ fn path_of(spool_dir: &Path, config: &BufferConfig) -> PathBuf {
 
 type Create = fn(&dyn Disk, &Owner<'_>, BufferId, CreateProgress<'_>) -> Result<()>;
 
-/// Makes a buffer, unless the spool had one of this name: then something else is wrong.
-fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create) -> Result<()> {
+/// What is wrong with a buffer that is to be made.
+const MISSING: &str = "its file is missing";
+const BLANK: &str = "its file is blank";
+
+/// Whether a buffer is to be made.  Not if the spool had one of this name: then something else is wrong.
+fn may_make(opening: &Opening<'_>, owner: &Owner<'_>, what: &str) -> Result<()> {
     let name = &owner.config.name;
     if opening.register.standing(name) == Some(Standing::Dropped) {
         return Err(owner.wrong(format!("{what}, and {WAS_DROPPED}")));
@@ -326,6 +392,12 @@ fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create
             "{what}, and `read_only` forbids to make it; mount its disk, or correct its path"
         )));
     }
+    Ok(())
+}
+
+/// Makes a buffer.
+fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create) -> Result<()> {
+    may_make(opening, owner, what)?;
     // Those that are there keep their ids, also when the register was lost.
     for other in &opening.config.buffers {
         let path = path_of(opening.spool_dir, other);

@@ -121,7 +121,7 @@ fn articles_go_up_to_the_end_and_around_it() {
 
         // Its bits, and a start behind a power cut.
         rig.checkpoint().unwrap();
-        let buffer = Arc::clone(&rig.reader.buffers()[0]);
+        let buffer = Arc::clone(rig.reader.buffers()[0]);
         let stretch = Position::checked(1, octets - (1 << 20)).unwrap()
             ..Position::checked(1, OFFSET_MAX).unwrap();
         let bits = bits(buffer.as_ref(), stretch);

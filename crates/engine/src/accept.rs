@@ -255,7 +255,7 @@ impl Accept {
     pub(crate) fn count(&self, counters: &Counters, outcome: &Outcome) {
         let counter = match outcome {
             Outcome::Duplicate => &counters.duplicates,
-            Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::Filtered(_) => {
+            Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::RejectedWith(..) => {
                 &counters.rejected
             }
             _ => &counters.failed,
@@ -345,7 +345,11 @@ pub(crate) fn judge(
     if relay.message_id.as_bytes() != transfer.offered.as_bytes() {
         return Err(Reject::OtherMessageId.into());
     }
-    let is_mismatched = held_against_path(&relay, batch)?;
+    let xref = headers
+        .get(Known::Xref)
+        .map(|field| span(field.start, field.end));
+    let octets = small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len()));
+    let is_mismatched = held_against_path(&headers, &relay, octets, batch)?;
     match looked_up.found {
         Ok(None) => {}
         Ok(Some(_)) => return Err(Outcome::Duplicate),
@@ -365,9 +369,6 @@ pub(crate) fn judge(
     if shared.config.sequencer.mode == Mode::Reader {
         overview::write_front(&headers, &mut batch.text);
     }
-    let xref = headers
-        .get(Known::Xref)
-        .map(|field| span(field.start, field.end));
     batch.candidates.push(Candidate {
         ticket: transfer.ticket,
         hash: looked_up.hash,
@@ -377,7 +378,7 @@ pub(crate) fn judge(
         path: span_of(wire, relay.path.content()),
         fed: Fed::of(shared, wire, &headers, &relay),
         head_end: small(headers.body_start().saturating_sub(2)),
-        octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
+        octets,
         xref,
         lines: small(facts.lines),
         set,
@@ -397,7 +398,12 @@ pub(crate) fn judge(
 }
 
 /// Whether the peer it comes from is not who Path says; what it may not send is refused.
-fn held_against_path(relay: &RelayFacts<'_>, batch: &CandidateBatch) -> Result<bool, Reject> {
+fn held_against_path(
+    headers: &Headers<'_>,
+    relay: &RelayFacts<'_>,
+    octets: u32,
+    batch: &CandidateBatch,
+) -> Result<bool, Reject> {
     let neighbour = batch.neighbour.as_deref();
     let is_mismatched = neighbour.is_some_and(|it| it.diagnostic(&relay.path) != Diagnostic::Match);
     // The log has sixteen bits for the length of Path.
@@ -406,9 +412,7 @@ fn held_against_path(relay: &RelayFacts<'_>, batch: &CandidateBatch) -> Result<b
         return Err(Reject::HeadTooLarge);
     }
     if let Some(neighbour) = neighbour {
-        if !neighbour.takes_groups(relay.newsgroups) {
-            return Err(Reject::NotFromPeer);
-        }
+        neighbour.judge(headers, relay, octets)?;
         if is_mismatched {
             neighbour.count_mismatch();
         }

@@ -5,16 +5,18 @@
 //! from another spool, is fed to nobody.  Who reads may stop anywhere and go on there later; what was lost meanwhile is said.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use newsreel_journal::{Cursor, Error as JournalError};
 use newsreel_wire::article::Content;
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime, newsgroups};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::record::{ArticleRecord, FeedRecord, kind};
+use crate::shared::Shared;
 
 /// Stands for: there are no outgoing feeds.
 const NOBODY: u64 = u64::MAX;
@@ -77,8 +79,8 @@ pub struct FedArticle<'a> {
     pub id: &'a [u8],
     /// The content of Path as stored, our own name in front.
     pub path: &'a [u8],
-    /// The content of Newsgroups, with the names that are not here.
-    pub newsgroups: &'a [u8],
+    /// What it is chosen by first.
+    pub groups: FedGroups<'a>,
     /// The content of Distribution; empty where there is none.
     pub distribution: &'a [u8],
     /// It was injected here.
@@ -107,20 +109,66 @@ pub enum FeedRead {
     },
 }
 
+/// The groups by which an article is chosen, as INN has it: those that Newsgroups names, and the one of this server that a control
+/// message, or what is for no group here, is filed in instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FedGroups<'a> {
+    /// The content of Newsgroups, with the names that are not here.
+    pub newsgroups: &'a [u8],
+    /// `control`, `control.cancel` and the like, or `junk`, where it is filed there.
+    pub filed_in: Option<&'a str>,
+    /// It is filed there, and Newsgroups names no group of this server: what it names is not why it goes anywhere.
+    pub is_strange: bool,
+}
+
+impl<'a> FedGroups<'a> {
+    /// Those that Newsgroups names, and no others.
+    #[must_use]
+    pub const fn named(newsgroups: &'a [u8]) -> Self {
+        Self {
+            newsgroups,
+            filed_in: None,
+            is_strange: false,
+        }
+    }
+
+    /// ... and where it is filed.
+    #[must_use]
+    pub fn filed(newsgroups: &'a [u8], group: &'a str, is_here: impl Fn(&str) -> bool) -> Self {
+        if !is_set_apart(group) {
+            return Self::named(newsgroups);
+        }
+        let mut names = newsgroups::split(newsgroups).flatten();
+        Self {
+            newsgroups,
+            filed_in: Some(group),
+            is_strange: !names.any(|name| is_here(name.as_str())),
+        }
+    }
+}
+
+/// Whether articles are filed in a group for what they are, whatever Newsgroups says.
+fn is_set_apart(group: &str) -> bool {
+    group == "junk" || group == "control" || group.starts_with("control.")
+}
+
 /// A place in the order of all articles.
 #[derive(Debug)]
-pub struct FeedCursor(Cursor);
+pub struct FeedCursor {
+    cursor: Cursor,
+    shared: Arc<Shared>,
+}
 
 impl FeedCursor {
     /// What has not been read begins here.
     #[must_use]
     pub const fn position(&self) -> Sequence {
-        self.0.position()
+        self.cursor.position()
     }
 
     /// Goes elsewhere.
     pub fn seek(&mut self, to: Sequence) {
-        self.0.seek(to);
+        self.cursor.seek(to);
     }
 
     /// Shows the articles of one commit until `visit` breaks off; the one it breaks off at is shown again.  Waits for the disk
@@ -132,12 +180,12 @@ impl FeedCursor {
         &mut self,
         mut visit: impl FnMut(&FedArticle<'_>) -> ControlFlow<()>,
     ) -> Result<FeedRead, Error> {
-        let from = self.0.position();
-        let frame = match self.0.next_frame() {
+        let from = self.cursor.position();
+        let frame = match self.cursor.next_frame() {
             Ok(Some(frame)) => frame,
             Ok(None) => return Ok(FeedRead::End),
             Err(JournalError::Gone { wanted, oldest }) => {
-                self.0.seek(oldest);
+                self.cursor.seek(oldest);
                 return Ok(FeedRead::Missed {
                     from: wanted,
                     before: oldest,
@@ -153,8 +201,9 @@ impl FeedCursor {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut facts = None;
-        let mut stopped_at = None;
+        let groups = self.shared.views.groups();
+        let apart = groups.by_name("junk").map(|group| group.id());
+        let (mut facts, mut stopped_at) = (None, None);
         for record in frame.records().since(from) {
             match record.kind {
                 kind::FEED => {
@@ -167,7 +216,16 @@ impl FeedCursor {
                         continue;
                     };
                     let article = ArticleRecord::decode(record.sequence, record.payload)?;
-                    if visit(&fed(sequence, &feed, &article)).is_break() {
+                    let first = article.groups.first().map(|(group, _)| *group);
+                    let may_be_apart = feed.is_control || (first.is_some() && first == apart);
+                    let group = first.filter(|_| may_be_apart);
+                    let group = group.and_then(|group| groups.by_id(group));
+                    let named = FedGroups::named(feed.newsgroups);
+                    let chosen_by = group.as_ref().map_or(named, |group| {
+                        let is_here = |name: &str| groups.by_name(name).is_some();
+                        FedGroups::filed(feed.newsgroups, group.name(), is_here)
+                    });
+                    if visit(&fed(sequence, &feed, &article, chosen_by)).is_break() {
                         stopped_at = Some(sequence);
                         break;
                     }
@@ -176,7 +234,7 @@ impl FeedCursor {
             }
         }
         if let Some(sequence) = stopped_at {
-            self.0.seek(sequence);
+            self.cursor.seek(sequence);
         }
         Ok(FeedRead::More)
     }
@@ -186,6 +244,7 @@ fn fed<'a>(
     sequence: Sequence,
     feed: &FeedRecord<'a>,
     article: &ArticleRecord<'a>,
+    groups: FedGroups<'a>,
 ) -> FedArticle<'a> {
     FedArticle {
         sequence,
@@ -195,7 +254,7 @@ fn fed<'a>(
         token: Some(article.token),
         id: article.id,
         path: article.path,
-        newsgroups: feed.newsgroups,
+        groups,
         distribution: feed.distribution,
         is_posted: feed.is_posted,
         is_control: feed.is_control,
@@ -207,7 +266,10 @@ impl Engine {
     /// Reads the articles of the log from a place on.
     #[must_use]
     pub fn feed_from(&self, from: Sequence) -> FeedCursor {
-        FeedCursor(self.shared.journal.read_from(from))
+        FeedCursor {
+            cursor: self.shared.journal.read_from(from),
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// The texts that were put here will be read soon: they come into memory meanwhile.  May wait for the disk a little.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use newsreel_service::{Completion, Connection, Defer, Outcome, Subject, Verdict};
+use newsreel_service::{Completion, Connection, Defer, Outcome, Reject, Subject, Verdict};
 use newsreel_wire::SetId;
 
 use crate::accept::{CandidateBatch, Origin};
@@ -45,7 +45,7 @@ impl LocalService {
                     }
                     continue;
                 }
-                Verdict::Reject(why) => Outcome::Filtered(why),
+                Verdict::Reject(why) => Outcome::RejectedWith(Reject::Filtered, why),
                 Verdict::Drop => Outcome::Accepted,
                 Verdict::Later => Outcome::Deferred(Defer::Unjudged),
             };

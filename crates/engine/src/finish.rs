@@ -190,7 +190,7 @@ impl Sequencer {
         match &outcome {
             Outcome::Accepted => {}
             Outcome::Duplicate => Counters::add(&counters.duplicates, 1),
-            Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::Filtered(_) => {
+            Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::RejectedWith(..) => {
                 Counters::add(&counters.rejected, 1)
             }
             Outcome::Deferred(_) => Counters::add(&counters.deferred, 1),

@@ -102,7 +102,7 @@ pub use expire::{
     ExpireConfig, ExpireReport, ExpireRule, ExpiryConfig, ExpiryStatus, Going,
     LISTED_MAX as EXPIRED_LISTED_MAX, RuleCount,
 };
-pub use feeds::{FedArticle, FeedCursor, FeedRead};
+pub use feeds::{FedArticle, FedGroups, FeedCursor, FeedRead};
 pub use in_order::HELD_MAX;
 pub use last_changes::CHANGES_OCTETS_MAX;
 pub use local::LocalService;

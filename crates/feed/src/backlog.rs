@@ -82,7 +82,7 @@ impl Standing {
         let at = article.sequence;
         let is_unseen = self.unseen.iter().any(|(from, to)| *from <= at && at < *to);
         let goes = |feed: &Arc<Feed>| {
-            let groups = feed.filter.takes_groups(article.newsgroups);
+            let groups = feed.filter.takes_groups(&article.groups);
             groups.and_then(|()| feed.filter.judge(article)).is_ok()
         };
         let counts = is_unseen && self.feed.as_ref().is_none_or(goes);

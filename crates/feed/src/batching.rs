@@ -481,5 +481,5 @@ impl<'p> Steps<'p> {
 }
 
 fn takes(filter: &crate::filter::Filter, article: &FedArticle<'_>) -> bool {
-    filter.takes_groups(article.newsgroups).is_ok() && filter.judge(article).is_ok()
+    filter.takes_groups(&article.groups).is_ok() && filter.judge(article).is_ok()
 }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use newsreel_net::access::{AccessRule, Rules};
 use newsreel_service::Neighbour;
-use newsreel_wire::Wildmat;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
@@ -146,6 +145,24 @@ pub struct PeerConfig {
     pub from_tls: bool,
     /// Groups that are taken from it, a wildmat: an article with one of them is, unless it has one that meets a poison pattern (`@`).
     pub from_groups: String,
+    /// Distributions that are taken from it, a wildmat; an article without any is.
+    pub from_distributions: String,
+    /// Path names through which what is taken from it must not have come.
+    pub from_not_through: Vec<String>,
+    /// Smaller articles are not taken from it, octets.
+    pub from_octets_min: u64,
+    /// Larger articles are not taken from it, octets; 0: any size that `articles.octets_max` lets through.
+    pub from_octets_max: u64,
+    /// Articles whose Newsgroups names more groups are not taken from it; 0: any number.
+    pub from_groups_max: u32,
+    /// What the bodies of articles that are taken from it may be, as in `[[rule]]`.
+    pub from_content: FeedContent,
+    /// Articles that came through more servers, it included, are not taken from it; 0: any number.
+    pub from_hops_max: u32,
+    /// Whether control messages are taken from it.
+    pub from_control: bool,
+    /// Which share of the articles is taken from it, as `hashfeed` of a feed; empty: all.
+    pub from_hashfeed: String,
     /// Groups that it may read, a wildmat; empty: none.
     pub from_read: String,
     /// Connections that it may have at the same time; 0: any number.
@@ -175,6 +192,15 @@ impl Default for PeerConfig {
             from_users: Vec::new(),
             from_tls: false,
             from_groups: "*".to_owned(),
+            from_distributions: "*".to_owned(),
+            from_not_through: Vec::new(),
+            from_octets_min: 0,
+            from_octets_max: 0,
+            from_groups_max: 0,
+            from_content: FeedContent::Any,
+            from_hops_max: 0,
+            from_control: true,
+            from_hashfeed: String::new(),
             from_read: String::new(),
             from_connections_max: 0,
             feed: vec![FeedConfig::default()],
@@ -186,15 +212,19 @@ impl PeerConfig {
     /// Whether it is sent to as by another configuration: other feeds, and what comes from it, do not count.
     pub(crate) fn sends_as(&self, other: &Self) -> bool {
         let sending = |peer: &Self| Self {
-            from_addresses: Vec::new(),
-            from_certificates: Vec::new(),
-            from_users: Vec::new(),
-            from_tls: false,
-            from_groups: String::new(),
-            from_read: String::new(),
-            from_connections_max: 0,
-            feed: Vec::new(),
-            ..peer.clone()
+            name: peer.name.clone(),
+            aliases: peer.aliases.clone(),
+            address: peer.address.clone(),
+            bind: peer.bind.clone(),
+            tls: peer.tls,
+            authority: peer.authority.clone(),
+            certificate: peer.certificate.clone(),
+            key: peer.key.clone(),
+            user: peer.user.clone(),
+            password_file: peer.password_file.clone(),
+            clear_text: peer.clear_text,
+            compress: peer.compress,
+            ..Self::default()
         };
         sending(self) == sending(other)
     }
@@ -252,21 +282,38 @@ impl PeerConfig {
         })
     }
 
+    /// What is taken from it, as what goes out by a feed is said.
+    fn terms(&self) -> FeedConfig {
+        FeedConfig {
+            groups: self.from_groups.clone(),
+            distributions: self.from_distributions.clone(),
+            not_through: self.from_not_through.clone(),
+            octets_min: self.from_octets_min,
+            octets_max: self.from_octets_max,
+            groups_max: self.from_groups_max,
+            content: self.from_content,
+            hops_max: self.from_hops_max,
+            control: self.from_control,
+            hashfeed: self.from_hashfeed.clone(),
+            ..FeedConfig::default()
+        }
+    }
+
     /// The server as sessions know it.
     ///
     /// # Errors
-    /// What is wrong with `from_groups`.
-    pub fn neighbour(&self) -> Result<Neighbour, String> {
-        let groups = Wildmat::parse(&self.from_groups).map_err(|why| why.to_string())?;
-        Ok(Neighbour::new(&self.name, &self.aliases, groups))
+    /// The key of what is taken from it that cannot be used, and why.
+    pub fn neighbour(&self) -> Result<Neighbour, (String, String)> {
+        let terms = self.terms();
+        let filter = Filter::of_what_comes(&terms);
+        let filter = filter.map_err(|(key, why)| (format!("from_{key}"), why))?;
+        Ok(Neighbour::new(&self.name, &self.aliases, filter))
     }
 
     /// What is wrong with how it is known.
     fn known_by(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
-        if let Err(why) = self.neighbour() {
-            problems.push(("from_groups".to_owned(), why));
-        }
+        problems.extend(self.neighbour().err());
         // Any address will do for a name, one for each, so that the others keep their places.
         let entry = self.entry(|_| vec![IpAddr::from([0, 0, 0, 0]).to_string()]);
         if let Err(wrong) = Rules::parse(entry.as_slice()) {
@@ -276,7 +323,7 @@ impl PeerConfig {
         let says = self.from_tls
             || self.from_connections_max > 0
             || !self.from_read.is_empty()
-            || self.from_groups != "*";
+            || self.terms() != Self::default().terms();
         if entry.is_none() && says {
             let right = "nobody is known for this peer: give `from_addresses`, `from_certificates` or `from_users`";
             problems.push(("name".to_owned(), right.to_owned()));

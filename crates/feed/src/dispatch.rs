@@ -7,11 +7,12 @@
 //! Where a backlog is read, its small texts are wanted of the store before the connections ask for them, so that a disk has much to do at once.
 //! A feed with a delay stands before the first article that is too young, and is passed by until that is old enough.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use newsreel_engine::{Engine, Error, FedArticle, FeedCursor, FeedRead};
+use newsreel_engine::{Engine, Error, FedArticle, FedGroups, FeedCursor, FeedRead};
 use newsreel_host::Clock;
 use newsreel_wire::{Sequence, Token};
 
@@ -167,7 +168,7 @@ impl Dispatcher {
                 stopped_at = Some(article.sequence);
                 return ControlFlow::Break(());
             }
-            let groups = feed.filter.takes_groups(article.newsgroups);
+            let groups = feed.filter.takes_groups(&article.groups);
             if groups.and_then(|()| feed.filter.judge(article)).is_ok() {
                 queue.push_late(offered(article));
                 ahead.add(article);
@@ -215,7 +216,7 @@ impl Dispatcher {
         let (mut got, mut ahead) = (vec![false; feeds.len()], Ahead::default());
         let read = cursor.read(|article| {
             let mut shared = None;
-            for at in takers(lists, feeds, article.newsgroups) {
+            for at in takers(lists, feeds, &article.groups) {
                 let (Some(feed), Some(member)) = (feeds.get(*at), members.get_mut(*at)) else {
                     continue;
                 };
@@ -270,13 +271,22 @@ impl Dispatcher {
 fn takers<'l>(
     lists: &'l mut HashMap<Box<[u8]>, Box<[usize]>>,
     feeds: &[Arc<Feed>],
-    newsgroups: &[u8],
+    groups: &FedGroups<'_>,
 ) -> &'l [usize] {
+    // What is filed apart goes under a name of its own: no Newsgroups has a line feed.
+    let mut list = Cow::Borrowed(groups.newsgroups);
+    if let Some(group) = groups.filed_in {
+        let list = list.to_mut();
+        list.push(b'\n');
+        list.push(u8::from(groups.is_strange));
+        list.extend_from_slice(group.as_bytes());
+    }
+    let newsgroups = &*list;
     if !lists.contains_key(newsgroups) {
         if lists.len() >= LISTS_MAX {
             lists.clear();
         }
-        let takes = |feed: &Arc<Feed>| feed.filter.takes_groups(newsgroups).is_ok();
+        let takes = |feed: &Arc<Feed>| feed.filter.takes_groups(groups).is_ok();
         let those = feeds.iter().enumerate().filter(|(_, feed)| takes(feed));
         lists.insert(newsgroups.into(), those.map(|(at, _)| at).collect());
     }

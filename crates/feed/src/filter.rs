@@ -1,11 +1,13 @@
-//! Which articles go out by a feed: a pure function of what the log says of an article, with the reason in words.
+//! Which articles go out by a feed, and which are taken from a peer: a pure function of what is known of an article, with the
+//! reason in words.
 //!
-//! The groups are asked first and alone: what they say depends on Newsgroups only, so that whoever has many feeds asks them once
+//! The groups are asked first and alone: what they say depends on Newsgroups and where an article is filed, so that whoever has many feeds asks them once
 //! for each list of groups ([`Filter::takes_groups`]); the rest is asked of each article ([`Filter::judge`]).
 
 use std::fmt;
 
-use newsreel_engine::FedArticle;
+use newsreel_engine::{FedArticle, FedGroups};
+use newsreel_service::{Brought, Reject, Terms};
 use newsreel_wire::article::Content;
 use newsreel_wire::path::Path;
 use newsreel_wire::{Verdict, Wildmat, newsgroups};
@@ -78,7 +80,68 @@ impl fmt::Display for Refusal {
     }
 }
 
-type Condition = fn(&Filter, &FedArticle<'_>) -> Result<(), Refusal>;
+/// What the conditions look at.
+#[derive(Debug, Clone, Copy)]
+struct Facts<'a> {
+    id: &'a [u8],
+    path: &'a [u8],
+    /// Our own name is in front of Path.
+    has_our_entry: bool,
+    distribution: &'a [u8],
+    octets: u32,
+    is_posted: bool,
+    is_control: bool,
+    content: Option<Content>,
+}
+
+impl<'a> Facts<'a> {
+    /// Of one that may go out.
+    const fn of_fed(article: &FedArticle<'a>) -> Self {
+        Self {
+            id: article.id,
+            path: article.path,
+            has_our_entry: true,
+            distribution: article.distribution,
+            octets: article.octets,
+            is_posted: article.is_posted,
+            is_control: article.is_control,
+            content: article.content,
+        }
+    }
+
+    /// Of one that a peer brings.
+    const fn of_brought(article: &Brought<'a>) -> Self {
+        Self {
+            id: article.id,
+            path: article.path,
+            has_our_entry: false,
+            distribution: article.distribution,
+            octets: article.octets,
+            is_posted: false,
+            is_control: article.is_control,
+            content: article.content,
+        }
+    }
+}
+
+impl Refusal {
+    /// The same of what a peer brings, as it is told.
+    const fn reject(&self) -> Reject {
+        match self {
+            Self::NoGroup | Self::Poison(_) => Reject::NotFromPeer,
+            Self::CameThrough(_) => Reject::PeerPath,
+            Self::Hops(..) => Reject::PeerHops,
+            Self::Distribution(_) => Reject::PeerDistribution,
+            Self::TooSmall(..) | Self::TooLarge(..) => Reject::PeerOctets,
+            Self::TooManyGroups(..) => Reject::PeerGroups,
+            Self::Content(_) => Reject::PeerContent,
+            Self::Control | Self::NotPosted => Reject::PeerControl,
+            Self::OtherShare => Reject::PeerShare,
+        }
+    }
+}
+
+type Condition = fn(&Filter, &Facts<'_>) -> Result<(), Refusal>;
 
 /// Everything but the groups, what costs little first.
 const CONDITIONS: [Condition; 7] = [
@@ -138,18 +201,36 @@ impl Filter {
         })
     }
 
+    /// What is taken from a peer: as what goes out by a feed, but that it may have come through the peer.
+    ///
+    /// # Errors
+    /// The key that cannot be used, and why.
+    pub fn of_what_comes(terms: &FeedConfig) -> Result<Self, (&'static str, String)> {
+        let nobody = PeerConfig::default();
+        let mut filter = Self::new(&nobody, terms)?;
+        filter.not_through.clone_from(&terms.not_through);
+        Ok(filter)
+    }
+
     /// Whether the groups let an article through.
     ///
     /// # Errors
     /// Why not.
-    pub fn takes_groups(&self, newsgroups: &[u8]) -> Result<(), Refusal> {
+    pub fn takes_groups(&self, groups: &FedGroups<'_>) -> Result<(), Refusal> {
         let (mut named, mut takes) = (0, false);
-        for name in newsgroups::split(newsgroups) {
+        if let Some(group) = groups.filed_in {
+            match self.groups.verdict(group) {
+                Verdict::Match => takes = true,
+                Verdict::NoMatch => {}
+                Verdict::Poison => return Err(Refusal::Poison(group.to_owned())),
+            }
+        }
+        for name in newsgroups::split(groups.newsgroups) {
             named += 1;
             // What no server can have counts as a name and matches nothing.
             let Ok(name) = name else { continue };
             match self.groups.verdict(name.as_str()) {
-                Verdict::Match => takes = true,
+                Verdict::Match => takes |= !groups.is_strange,
                 Verdict::NoMatch => {}
                 Verdict::Poison => return Err(Refusal::Poison(name.as_str().to_owned())),
             }
@@ -168,34 +249,39 @@ impl Filter {
     /// # Errors
     /// Why not, the first reason.
     pub fn judge(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
-        CONDITIONS.iter().try_for_each(|holds| holds(self, article))
+        self.judge_facts(&Facts::of_fed(article))
+    }
+
+    fn judge_facts(&self, facts: &Facts<'_>) -> Result<(), Refusal> {
+        CONDITIONS.iter().try_for_each(|holds| holds(self, facts))
     }
 
     /// All reasons for which an article does not go out; none: it does.
     #[must_use]
     pub fn refusals(&self, article: &FedArticle<'_>) -> Vec<Refusal> {
-        let groups = self.takes_groups(article.newsgroups).err();
+        let groups = self.takes_groups(&article.groups).err();
+        let facts = Facts::of_fed(article);
         let others = CONDITIONS
             .iter()
-            .filter_map(|holds| holds(self, article).err());
+            .filter_map(|holds| holds(self, &facts).err());
         groups.into_iter().chain(others).collect()
     }
 
-    fn judge_kind(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_kind(&self, article: &Facts<'_>) -> Result<(), Refusal> {
         match self.control || !article.is_control {
             true => Ok(()),
             false => Err(Refusal::Control),
         }
     }
 
-    fn judge_origin(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_origin(&self, article: &Facts<'_>) -> Result<(), Refusal> {
         match !self.posted_only || article.is_posted {
             true => Ok(()),
             false => Err(Refusal::NotPosted),
         }
     }
 
-    fn judge_octets(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_octets(&self, article: &Facts<'_>) -> Result<(), Refusal> {
         let octets = article.octets;
         if u64::from(octets) < self.octets_min {
             return Err(Refusal::TooSmall(octets, self.octets_min));
@@ -206,7 +292,7 @@ impl Filter {
         Ok(())
     }
 
-    fn judge_content(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_content(&self, article: &Facts<'_>) -> Result<(), Refusal> {
         let is_file = matches!(article.content, Some(Content::Binary | Content::YEnc));
         match self.content {
             FeedContent::Text if is_file => Err(Refusal::Content(self.content)),
@@ -215,14 +301,17 @@ impl Filter {
         }
     }
 
-    fn judge_share(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_share(&self, article: &Facts<'_>) -> Result<(), Refusal> {
         match self.hashfeed.takes(article.id) {
             true => Ok(()),
             false => Err(Refusal::OtherShare),
         }
     }
 
-    fn judge_path(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_path(&self, article: &Facts<'_>) -> Result<(), Refusal> {
+        if self.not_through.is_empty() && self.hops_max == 0 {
+            return Ok(());
+        }
         let Ok(path) = Path::parse(article.path) else {
             return Ok(());
         };
@@ -230,15 +319,15 @@ impl Filter {
         if let Some(name) = names.find(|name| path.contains(name.as_bytes())) {
             return Err(Refusal::CameThrough(name.clone()));
         }
-        // Our own name is in front.
-        let hops = || path.entries().count().saturating_sub(1);
+        let ours = usize::from(article.has_our_entry);
+        let hops = || path.entries().count().saturating_sub(ours);
         if self.hops_max > 0 && hops() > self.hops_max as usize {
             return Err(Refusal::Hops(hops(), self.hops_max));
         }
         Ok(())
     }
 
-    fn judge_distribution(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+    fn judge_distribution(&self, article: &Facts<'_>) -> Result<(), Refusal> {
         let content = article.distribution;
         if content.is_empty() || self.distributions.matches_all() {
             return Ok(());
@@ -253,6 +342,21 @@ impl Filter {
             return Ok(());
         }
         Err(Refusal::Distribution(text.trim().to_owned()))
+    }
+}
+
+impl Terms for Filter {
+    fn refuse(&self, article: &Brought<'_>) -> Option<Reject> {
+        let groups = match self.groups.matches_all() && self.groups_max == 0 {
+            true => Ok(()),
+            false => self.takes_groups(&FedGroups::named(article.newsgroups)),
+        };
+        let judged = groups.and_then(|()| self.judge_facts(&Facts::of_brought(article)));
+        judged.err().map(|why| why.reject())
+    }
+
+    fn ask_content(&self) -> bool {
+        self.content != FeedContent::Any
     }
 }
 
@@ -271,7 +375,7 @@ mod tests {
         token: None,
         id: b"<1@example.org>",
         path: b"us.example!from.example!!far.example!not-for-mail",
-        newsgroups: b"misc.test,alt.test",
+        groups: FedGroups::named(b"misc.test,alt.test"),
         distribution: b"world, na",
         is_posted: false,
         is_control: true,
@@ -291,7 +395,7 @@ mod tests {
     fn check(feed: &str, change: impl Fn(&mut FedArticle<'static>)) -> Option<String> {
         let (filter, mut article) = (filter(feed), PLAIN);
         change(&mut article);
-        let verdict = filter.takes_groups(article.newsgroups);
+        let verdict = filter.takes_groups(&article.groups);
         let verdict = verdict.and_then(|()| filter.judge(&article));
         let all = filter.refusals(&article);
         assert_eq!(all.first(), verdict.as_ref().err(), "{feed}");
@@ -364,6 +468,73 @@ mod tests {
         }
     }
 
+    /// As INN has it: a control message goes where its groups or the one that it is filed in go, and what is filed in `junk`, as none of
+    /// its groups is here, goes where `junk` goes. Patterns of these matched nothing, and who wrote `!junk` sent all of it.
+    #[test]
+    fn what_is_filed_apart_goes_by_where_it_is_filed() {
+        let here = |name: &str| name == "misc.test";
+        let junk = FedGroups::filed(b"no.such", "junk", here);
+        let cancel = FedGroups::filed(b"misc.test,no.such", "control.cancel", here);
+        let newgroup = FedGroups::filed(b"no.such", "control.newgroup", here);
+        let plain = FedGroups::filed(b"misc.test,no.such", "misc.test", here);
+        for (feed, expected) in [
+            ("*", [true, true, true, true]),
+            ("*,!control,!control.*,!junk", [false, true, false, true]),
+            ("*,@control.*,@junk", [false, false, false, true]),
+            ("control,control.*", [false, true, true, false]),
+            ("control.newgroup", [false, false, true, false]),
+            ("junk", [true, false, false, false]),
+            ("no.*", [false, true, false, true]),
+            ("junk,@no.*", [false, false, false, false]),
+            ("misc.*", [false, true, false, true]),
+        ] {
+            let filter = filter(&format!("groups = '{feed}'"));
+            let takes = [junk, cancel, newgroup, plain].map(|of| filter.takes_groups(&of).is_ok());
+            assert_eq!(takes, expected, "{feed}");
+        }
+    }
+
+    /// What comes from a peer is held against the same conditions; that it came through the peer, and not through us yet, is
+    /// how it should be.
+    #[test]
+    fn what_comes_from_a_peer_is_told_why_it_is_not_taken() {
+        let brought = Brought {
+            id: PLAIN.id,
+            path: b"peer.example!!far.example!not-for-mail",
+            newsgroups: PLAIN.groups.newsgroups,
+            distribution: PLAIN.distribution,
+            octets: PLAIN.octets,
+            is_control: true,
+            content: Some(Content::Text),
+        };
+        for (terms, why) in [
+            ("", None),
+            ("groups = '*,!misc.*'", None),
+            ("groups = 'comp.*'", Some(Reject::NotFromPeer)),
+            ("groups = '*,@misc.*'", Some(Reject::NotFromPeer)),
+            ("groups_max = 2", None),
+            ("groups_max = 1", Some(Reject::PeerGroups)),
+            ("distributions = 'na'", None),
+            ("distributions = 'eu'", Some(Reject::PeerDistribution)),
+            ("not_through = ['near.example']", None),
+            ("not_through = ['FAR.example']", Some(Reject::PeerPath)),
+            ("hops_max = 2", None),
+            ("hops_max = 1", Some(Reject::PeerHops)),
+            ("octets_min = 1000\noctets_max = 1000", None),
+            ("octets_min = 1001", Some(Reject::PeerOctets)),
+            ("octets_max = 999", Some(Reject::PeerOctets)),
+            ("content = 'text'", None),
+            ("content = 'binary'", Some(Reject::PeerContent)),
+            ("control = false", Some(Reject::PeerControl)),
+            ("hashfeed = '43/1000'", None),
+            ("hashfeed = '44/1000'", Some(Reject::PeerShare)),
+        ] {
+            let filter = Filter::of_what_comes(&toml::from_str(terms).unwrap()).unwrap();
+            assert_eq!(filter.refuse(&brought), why, "{terms}");
+            assert_eq!(filter.ask_content(), terms.contains("content"), "{terms}");
+        }
+    }
+
     #[test]
     fn what_has_been_at_the_peer_does_not_go_there() {
         for (path, goes) in [
@@ -425,7 +596,7 @@ mod tests {
         fn prop_no_article_is_a_defect(newsgroups: Vec<u8>, path: Vec<u8>, distribution: Vec<u8>, id: Vec<u8>) {
             let filter = filter("groups = 'a.*,!b,@c'\ndistributions = 'x'\nhops_max = 3\nhashfeed = '1/2'");
             let article = FedArticle { path: &path, distribution: &distribution, id: &id, ..PLAIN };
-            let _ = filter.takes_groups(&newsgroups);
+            let _ = filter.takes_groups(&FedGroups::named(&newsgroups));
             let _ = filter.judge(&article);
         }
     }

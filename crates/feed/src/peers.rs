@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{Engine, FedArticle};
+use newsreel_engine::{Engine, FedArticle, FedGroups};
 use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file};
 use newsreel_net::DrainWatch;
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
@@ -480,7 +480,7 @@ impl Peers {
             token: None,
             id: id.as_bytes(),
             path: content(Known::Path),
-            newsgroups: content(Known::Newsgroups),
+            groups: self.groups_of(content(Known::Newsgroups), content(Known::Xref)),
             distribution: content(Known::Distribution),
             is_posted: first.is_some_and(|it| matches!(it.diagnostic, Diagnostic::Posted(_))),
             is_control: headers.get(Known::Control).is_some(),
@@ -505,6 +505,16 @@ impl Peers {
             }
         }
         Ok(Some(said))
+    }
+
+    /// What an article is chosen by, by the first group in its Xref.
+    fn groups_of<'a>(&self, newsgroups: &'a [u8], xref: &'a [u8]) -> FedGroups<'a> {
+        let xref = str::from_utf8(xref).unwrap_or_default();
+        let place = xref.split_whitespace().nth(1);
+        let group = place.and_then(|place| place.rsplit_once(':'));
+        let is_here = |name: &str| self.engine.group(name).is_some();
+        let filed = |(group, _)| FedGroups::filed(newsgroups, group, is_here);
+        group.map_or(FedGroups::named(newsgroups), filed)
     }
 
     /// What the feeds say of an article that is not here, if one of them remembers it.

@@ -9,8 +9,8 @@ use newsreel_wire::{Wildmat, WildmatError};
 use parking_lot::Mutex;
 use quick_cache::unsync::Cache;
 
+use crate::SAID;
 use crate::config::FilterRule;
-use crate::texts::kept;
 
 /// Bodies, and senders, that an entry remembers.
 pub const REMEMBERED_MAX: usize = 100_000;
@@ -58,7 +58,7 @@ impl Builtin {
             let (name, pattern) = field_and_pattern(text)?;
             let why = format!("Refused for its {name}");
             Ok(BadField {
-                verdict: Verdict::Reject(kept(&why).unwrap_or("Refused for a header field")),
+                verdict: Verdict::Reject(SAID.kept(&why).unwrap_or("Refused for a header field")),
                 name: name.to_owned(),
                 pattern,
             })

@@ -11,11 +11,14 @@ mod config;
 mod counts;
 mod program;
 mod protocol;
-mod texts;
+
+use newsreel_service::Texts;
 
 pub use builtin::{BODY_OCTETS_MIN, REMEMBERED_MAX};
 pub use chain::Filters;
 pub use config::{Fallback, FilterConfig, FilterRule};
 pub use program::WAITING_MAX;
 pub use protocol::{ANSWER_OCTETS_MAX, Answer, GREETING, parse_answer};
-pub use texts::TEXTS_MAX;
+
+/// What filters say: texts of refusals and names of classes.
+static SAID: Texts = Texts::new();

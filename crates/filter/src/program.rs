@@ -17,10 +17,10 @@ use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::SAID;
 use crate::config::FilterRule;
 use crate::counts::Counts;
 use crate::protocol::{ANSWER_OCTETS_MAX, Answer, GREETING, parse_answer, write_article};
-use crate::texts::kept;
 
 /// Articles that wait for a program at most, whatever their number of processes; they are in memory for their connections anyway.
 pub const WAITING_MAX: usize = 1024;
@@ -278,13 +278,13 @@ impl Keeper {
             Answer::Accept => Verdict::Accept,
             Answer::Drop => Verdict::Drop,
             Answer::Reject("") => Verdict::Reject(REFUSED),
-            Answer::Reject(text) => Verdict::Reject(kept(text).unwrap_or(REFUSED)),
+            Answer::Reject(text) => Verdict::Reject(SAID.kept(text).unwrap_or(REFUSED)),
             Answer::Label(label) => {
                 tracing::info!(target: "newsreel::filter", %filter, label, "labelled");
                 self.counts.labelled();
                 Verdict::Accept
             }
-            Answer::Class(class) => kept(class).map_or(Verdict::Accept, Verdict::Class),
+            Answer::Class(class) => SAID.kept(class).map_or(Verdict::Accept, Verdict::Class),
         }
     }
 }

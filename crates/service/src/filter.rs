@@ -29,16 +29,13 @@ pub enum Verdict {
     Accept,
     /// It is taken, and stored in a set of this class.
     Class(&'static str),
-    /// It is refused with this text: printable, of at most [`FILTER_TEXT_OCTETS_MAX`] octets.
+    /// It is refused with this text: printable, of at most [`TEXT_OCTETS_MAX`](crate::TEXT_OCTETS_MAX) octets.
     Reject(&'static str),
     /// Whoever sent it is told that it was taken, and it is not kept.
     Drop,
     /// Nobody can say now; it is put off.
     Later,
 }
-
-/// The longest text of a refusal: with code and message-id it fits a reply line.
-pub const FILTER_TEXT_OCTETS_MAX: usize = 200;
 
 /// What a filter has said of articles since it began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -22,6 +22,7 @@ mod overview;
 pub mod posting;
 mod reject;
 mod service;
+mod texts;
 mod transfer;
 
 pub use arriving::{Arriving, PORTION_OCTETS_MAX};
@@ -30,12 +31,13 @@ pub use beside::{Beside, BesideNewnews};
 pub use changes::{LastChange, LastChanges};
 pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;
-pub use filter::{ArticleFilter, FILTER_TEXT_OCTETS_MAX, FilterCounts, Subject, Verdict, Verdicts};
+pub use filter::{ArticleFilter, FilterCounts, Subject, Verdict, Verdicts};
 pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
-pub use neighbour::{Neighbour, Neighbours, Received};
+pub use neighbour::{Brought, Neighbour, Neighbours, Received, Terms};
 pub use overview::OverviewRows;
 pub use reject::Reject;
 pub use service::{Direction, Features, NewsService};
+pub use texts::{TEXT_OCTETS_MAX, TEXTS_MAX, Texts};
 pub use transfer::{
     Defer, FieldName, OFFERED_INLINE_OCTETS, Offer, OfferedId, Outcome, Transfer, TransferKind,
 };

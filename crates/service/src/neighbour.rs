@@ -4,9 +4,11 @@
 //! by reason, so that an administrator can tell a peer what is wrong with its feed.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use newsreel_wire::article::{Content, Control, Headers, Known, RelayFacts};
 use newsreel_wire::path::{Diagnostic, Path};
 use newsreel_wire::{Verdict, Wildmat, newsgroups};
 use parking_lot::RwLock;
@@ -14,12 +16,57 @@ use parking_lot::RwLock;
 use crate::reject::Reject;
 use crate::transfer::{Defer, Offer, Outcome};
 
+/// An article as a neighbour brings it.
+#[derive(Debug, Clone)]
+pub struct Brought<'a> {
+    /// Its message-id, with brackets.
+    pub id: &'a [u8],
+    /// The content of Path as it came.
+    pub path: &'a [u8],
+    /// The content of Newsgroups.
+    pub newsgroups: &'a [u8],
+    /// The content of Distribution; empty where there is none.
+    pub distribution: &'a [u8],
+    /// Octets as it is served, without dot-stuffing and terminator.
+    pub octets: u32,
+    /// It is a control message.
+    pub is_control: bool,
+    /// What its body is, where [`Terms::ask_content`].
+    pub content: Option<Content>,
+}
+
+/// What is taken from a neighbour.
+pub trait Terms: Debug + Send + Sync + 'static {
+    /// Why an article is not taken; none: it is.
+    fn refuse(&self, article: &Brought<'_>) -> Option<Reject>;
+
+    /// Whether it must be known what a body is.
+    fn ask_content(&self) -> bool {
+        false
+    }
+}
+
+/// Groups alone: one of the article's goes, and none is poison.
+impl Terms for Wildmat {
+    fn refuse(&self, article: &Brought<'_>) -> Option<Reject> {
+        let mut takes = self.matches_all();
+        for name in newsgroups::split(article.newsgroups).flatten() {
+            match self.verdict(name.as_str()) {
+                Verdict::Match => takes = true,
+                Verdict::NoMatch => {}
+                Verdict::Poison => return Some(Reject::NotFromPeer),
+            }
+        }
+        (!takes).then_some(Reject::NotFromPeer)
+    }
+}
+
 /// A server that a connection can belong to.
 #[derive(Debug)]
 pub struct Neighbour {
     name: String,
     aliases: Vec<String>,
-    groups: Wildmat,
+    terms: Box<dyn Terms>,
     counts: Arc<Counts>,
 }
 
@@ -83,15 +130,38 @@ fn one(counter: Option<&AtomicU64>) {
 }
 
 impl Neighbour {
-    /// A neighbour whose counts begin now, from which the articles of these groups are taken.
+    /// A neighbour whose counts begin now, from which articles are taken that meet these terms.
     #[must_use]
-    pub fn new(name: &str, aliases: &[String], groups: Wildmat) -> Self {
+    pub fn new(name: &str, aliases: &[String], terms: impl Terms) -> Self {
         Self {
             name: name.to_owned(),
             aliases: aliases.to_vec(),
-            groups,
+            terms: Box::new(terms),
             counts: Arc::default(),
         }
+    }
+
+    /// Whether an article of so many octets as it is served is taken from it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn judge(
+        &self,
+        headers: &Headers<'_>,
+        relay: &RelayFacts<'_>,
+        octets: u32,
+    ) -> Result<(), Reject> {
+        let asks_content = self.terms.ask_content();
+        let brought = Brought {
+            id: relay.message_id.as_bytes(),
+            path: relay.path.content(),
+            newsgroups: relay.newsgroups,
+            distribution: headers.content(Known::Distribution).unwrap_or_default(),
+            octets,
+            is_control: relay.control.and_then(Control::parse).is_some(),
+            content: asks_content.then(|| Content::of(headers)),
+        };
+        self.terms.refuse(&brought).map_or(Ok(()), Err)
     }
 
     /// What it calls itself in Path.
@@ -114,23 +184,6 @@ impl Neighbour {
             Some(first) if self.is_called(first.identity) => Diagnostic::Match,
             _ => Diagnostic::Mismatch(&self.name),
         }
-    }
-
-    /// Whether articles with this Newsgroups are taken from it: one group goes, and none is poison.
-    #[must_use]
-    pub fn takes_groups(&self, content: &[u8]) -> bool {
-        if self.groups.matches_all() {
-            return true;
-        }
-        let mut takes = false;
-        for name in newsgroups::split(content).flatten() {
-            match self.groups.verdict(name.as_str()) {
-                Verdict::Match => takes = true,
-                Verdict::NoMatch => {}
-                Verdict::Poison => return false,
-            }
-        }
-        takes
     }
 
     /// One of its connections begins, or ends.
@@ -160,10 +213,9 @@ impl Neighbour {
             }
             Outcome::Duplicate => one(Some(&counts.duplicate)),
             Outcome::Failed => one(Some(&counts.failed)),
-            Outcome::Rejected(why) | Outcome::RejectedField(why, _) => {
-                one(counts.rejected.get(why as usize));
-            }
-            Outcome::Filtered(_) => one(counts.rejected.get(Reject::Filtered as usize)),
+            Outcome::Rejected(why)
+            | Outcome::RejectedField(why, _)
+            | Outcome::RejectedWith(why, _) => one(counts.rejected.get(why as usize)),
             Outcome::Deferred(why) => self.count_deferred(why),
         }
     }
@@ -237,7 +289,22 @@ impl Neighbours {
 
 #[cfg(test)]
 mod tests {
+    use newsreel_wire::article::{ArticleFacts, check_relay};
+
     use super::*;
+
+    fn takes(neighbour: &Neighbour, groups: &str) -> bool {
+        let article = format!(
+            "Path: news.example!x\r\nFrom: a@b.example\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\nMessage-ID: <1@t.example>\r\n\
+             Subject: x\r\nNewsgroups: {groups}\r\n\r\nx\r\n.\r\n"
+        );
+        let headers = Headers::scan(article.as_bytes()).unwrap();
+        let facts = ArticleFacts::of(&headers).unwrap();
+        let relay = check_relay(&headers, &facts).unwrap();
+        let judged = neighbour.judge(&headers, &relay, 1);
+        assert!(matches!(judged, Ok(()) | Err(Reject::NotFromPeer)));
+        judged.is_ok()
+    }
 
     fn neighbour(groups: &str) -> Neighbour {
         let aliases = ["old.example".to_owned()];
@@ -262,10 +329,10 @@ mod tests {
     #[test]
     fn what_is_taken_from_it() {
         let some = neighbour("comp.*,!comp.bin,@alt.*");
-        assert!(some.takes_groups(b"misc.test,comp.lang.c"));
-        assert!(!some.takes_groups(b"comp.bin"));
-        assert!(!some.takes_groups(b"comp.lang.c,alt.x"));
-        assert!(!some.takes_groups(b"") && neighbour("*").takes_groups(b""));
+        assert!(takes(&some, "misc.test,comp.lang.c"));
+        assert!(!takes(&some, "comp.bin"));
+        assert!(!takes(&some, "comp.lang.c,alt.x"));
+        assert!(!takes(&some, "misc.test") && takes(&neighbour("*"), "misc.test"));
     }
 
     #[test]
@@ -283,7 +350,7 @@ mod tests {
         first.count_transfer(Outcome::Duplicate, 7);
         first.count_transfer(Outcome::Deferred(Defer::Full), 7);
         let now = all.get("news.example").unwrap();
-        assert!(!now.takes_groups(b"misc.test"));
+        assert!(!takes(&now, "misc.test"));
         let expected = Received {
             connections: 0,
             accepted: 1,

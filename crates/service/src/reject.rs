@@ -92,6 +92,14 @@ rejects! {
     Unwanted "unwanted" "Unwanted newsgroups";
     Poisoned "poisoned" "Poisoned newsgroup";
     NotFromPeer "not_from_peer" "Newsgroups that are not taken from you";
+    PeerGroups "peer_groups" "Crossposted to more newsgroups than is taken from you";
+    PeerControl "peer_control" "Control messages are not taken from you";
+    PeerOctets "peer_octets" "Larger or smaller than what is taken from you";
+    PeerContent "peer_content" "A kind of body that is not taken from you";
+    PeerPath "peer_path" "Came through a server from which nothing is taken by way of you";
+    PeerHops "peer_hops" "Came through more servers than is taken from you";
+    PeerDistribution "peer_distribution" "Distribution that is not taken from you";
+    PeerShare "peer_share" "In no share of the message-ids that is taken from you";
     GroupClosed "group_closed" "Newsgroup is closed";
     GroupFull "group_full" "Newsgroup has given its last number";
     NotApproved "not_approved" "Moderated newsgroup and no Approved field";

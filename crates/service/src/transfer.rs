@@ -83,8 +83,8 @@ pub enum Outcome {
     Rejected(Reject),
     /// The same, because of this header field.
     RejectedField(Reject, FieldName),
-    /// A filter does not want it, and says this of why: 437, 439, 441.
-    Filtered(&'static str),
+    /// The same, in the words of who does not want it, a filter or the server it was sent on to: 437, 439, 441.
+    RejectedWith(Reject, &'static str),
     /// Not now, through no fault of the article: 436, 441; for TAKETHIS 400 and close.
     Deferred(Defer),
     /// This server could not keep it: 436, 441; for TAKETHIS 400 and close.  Never 437 or 439.

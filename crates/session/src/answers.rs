@@ -88,7 +88,7 @@ where
         Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
             core.reply_parts(&[b"439 ", id, b" ", reason.text().as_bytes()]);
         }
-        Outcome::Filtered(why) => core.reply_parts(&[b"439 ", id, b" ", why.as_bytes()]),
+        Outcome::RejectedWith(_, why) => core.reply_parts(&[b"439 ", id, b" ", why.as_bytes()]),
         Outcome::Deferred(Defer::Stopping) => {
             core.reply("400 Server is stopping\r\n");
             core.ending = Some(End::Stopping);
@@ -116,7 +116,7 @@ where
         Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
             core.reply_parts(&[b"437 ", reason.text().as_bytes()]);
         }
-        Outcome::Filtered(why) => core.reply_parts(&[b"437 ", why.as_bytes()]),
+        Outcome::RejectedWith(_, why) => core.reply_parts(&[b"437 ", why.as_bytes()]),
         Outcome::Deferred(why) => core.reply_parts(&[b"436 Try again: ", why.text().as_bytes()]),
         Outcome::Failed => core.reply("436 Try again: internal fault\r\n"),
     }
@@ -136,7 +136,7 @@ where
             let parts = [reason.text(), ": ", field.as_str()].map(str::as_bytes);
             core.reply_parts(&[b"441 ", parts[0], parts[1], parts[2]]);
         }
-        Outcome::Filtered(why) => core.reply_parts(&[b"441 ", why.as_bytes()]),
+        Outcome::RejectedWith(_, why) => core.reply_parts(&[b"441 ", why.as_bytes()]),
         Outcome::Deferred(why) => core.reply_parts(&[b"441 Try again: ", why.text().as_bytes()]),
         Outcome::Failed => core.reply("441 Try again: internal fault\r\n"),
     }
@@ -154,7 +154,7 @@ fn log<S, Io>(core: &Core<S, Io>, outcome: Outcome, id: &[u8], octets: u32) {
         Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
             ("rejected", Some(reason.label()))
         }
-        Outcome::Filtered(why) => ("rejected", Some(why)),
+        Outcome::RejectedWith(_, why) => ("rejected", Some(why)),
         Outcome::Deferred(why) => ("deferred", Some(why.label())),
         Outcome::Failed => ("failed", None),
     };

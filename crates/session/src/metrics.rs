@@ -148,10 +148,11 @@ impl Metrics {
             Outcome::Accepted => self.add(Tally::Accepted, 1),
             Outcome::Duplicate => self.add(Tally::Duplicate, 1),
             Outcome::Failed => self.add(Tally::Failed, 1),
-            Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
+            Outcome::Rejected(reason)
+            | Outcome::RejectedField(reason, _)
+            | Outcome::RejectedWith(reason, _) => {
                 bump(&self.shard().rejects, reason as usize, 1);
             }
-            Outcome::Filtered(_) => bump(&self.shard().rejects, Reject::Filtered as usize, 1),
             Outcome::Deferred(why) => self.defer(why),
         }
     }

@@ -229,13 +229,13 @@ fn of_filters() -> Vec<Fixed> {
             "a verdict and its text; a program that says more is started again",
         ),
         row(
-            "The text of a filter's refusal",
-            octets(newsreel_service::FILTER_TEXT_OCTETS_MAX as u64),
+            "The text of a filter's refusal, or of an upstream server's",
+            octets(newsreel_service::TEXT_OCTETS_MAX as u64),
             "with code and message-id it fits a reply; what is longer is cut",
         ),
         row(
-            "Different texts and classes that filters say",
-            format!("{} of them", newsreel_filter::TEXTS_MAX),
+            "Different texts and classes that filters say, and different refusals of upstream servers",
+            format!("{} of either", newsreel_service::TEXTS_MAX),
             "they are kept for the life of the server; beyond it refusals have a text of ours, and classes are not heeded",
         ),
     ]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::client::NewsClient;
+use crate::client::{NewsClient, article};
 use crate::spool::Spool;
 
 /// Feeds an article with this Path field; the one it is served with, and its Xref.
@@ -114,7 +114,7 @@ fn a_peer_is_held_against_the_path_it_sends() {
             "[log]",
             "[engine]\npath_identity = \"news.example.org\"\n[[peer]]\nname = \"peer.example\"\n\
              aliases = [\"old.example\"]\nfeed = []\nfrom_addresses = [\"127.0.0.1\"]\n\
-             from_groups = \"*,!secret.*\"\n[log]",
+             from_groups = \"*,!secret.*\"\nfrom_octets_max = 2000\nfrom_content = \"text\"\n[log]",
         ),
     ]);
     let spool = Spool::with(&config);
@@ -150,6 +150,26 @@ fn a_peer_is_held_against_the_path_it_sends() {
         refused.starts_with("439 <5@path.example> Newsgroups that are not"),
         "{refused}"
     );
+    // So it is with all that its section says.
+    for (id, body, expected) in [
+        (
+            "<18@path.example>",
+            "x\r\n".repeat(1000),
+            "Larger or smaller than what",
+        ),
+        (
+            "<19@path.example>",
+            "begin 644 x\r\n".to_owned()
+                + &format!("M{}\r\n", "A".repeat(60)).repeat(20)
+                + "`\r\nend\r\n",
+            "A kind of body that",
+        ),
+    ] {
+        let text = article(id, "misc.test").replace(&format!("body of {id}\r\n"), &body);
+        peer.send(format!("TAKETHIS {id}\r\n{text}").as_bytes());
+        let said = peer.line();
+        assert!(said.starts_with(&format!("439 {id} {expected}")), "{said}");
+    }
     assert!(
         peer.takethis("<1@path.example>", "misc.test")
             .starts_with("439")
@@ -175,7 +195,9 @@ fn a_peer_is_held_against_the_path_it_sends() {
         [4, 1, 1, 2],
         "{listed}"
     );
-    assert_eq!(from["rejected"]["not_from_peer"], 1, "{listed}");
+    for why in ["not_from_peer", "peer_octets", "peer_content"] {
+        assert_eq!(from["rejected"][why], 1, "{listed}");
+    }
     assert_eq!(from["connections"], 1, "{listed}");
     let shown = spool.text(&["peer", "show", "peer.example"]);
     assert!(shown.contains("rejected: not_from_peer"), "{shown}");

@@ -360,7 +360,10 @@ async fn posts_go_to_the_service_elsewhere() {
     let refused = |why| Outcome::Rejected(why);
     let expected = [
         Outcome::Accepted,
-        refused(Reject::RefusedElsewhere),
+        Outcome::RejectedWith(
+            Reject::RefusedElsewhere,
+            "Refused by the server it was sent on to: No such newsgroups here",
+        ),
         refused(Reject::NotAllowed),
         refused(Reject::NoApproval),
     ];

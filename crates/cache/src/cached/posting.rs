@@ -9,13 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::posting::{Post, Poster};
-use newsreel_service::{Defer, FieldName, NewsService as _, OfferedId, Outcome, Reject};
+use newsreel_service::{Defer, FieldName, NewsService as _, OfferedId, Outcome};
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::{MessageId, UnixTime};
 
 use super::{CServer, Inner};
 use crate::queue::{Became, PostQueue, PostTarget, QueueError, QueuedPost, Standing};
-use crate::remote::{Delivery, Judged};
+use crate::remote::{Delivery, GOES_NOWHERE, Judged};
 
 /// The clock is looked at so often, at least, while posts wait.
 const LOOK: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ impl<C: Connect> Inner<C> {
         let now = self.there.now();
         let mut targets = Vec::new();
         // What its poster is told if it does not wait.
-        let mut outcome = Outcome::Rejected(Reject::RefusedElsewhere);
+        let mut outcome = GOES_NOWHERE;
         for name in self.there.post_targets(&judged.groups) {
             let has_been_sent = outcome == Outcome::Accepted;
             let delivery = self.there.delivered(&judged, &name, has_been_sent).await;

@@ -43,7 +43,7 @@ pub(crate) use one::Delivery;
 pub use one::MISSING_IDS_MAX;
 pub use route::{Route, Routes};
 pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};
-pub(crate) use service::Judged;
+pub(crate) use service::{GOES_NOWHERE, Judged};
 
 /// What is taken from the server at most, and what is sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]

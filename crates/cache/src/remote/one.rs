@@ -165,8 +165,14 @@ impl<C: Connect> One<C> {
                 Delivery::Unsure(error.to_string())
             }
         };
-        if matches!(delivery, Delivery::Taken | Delivery::Had(_)) {
-            self.may_have(id);
+        match &delivery {
+            Delivery::Taken | Delivery::Had(_) => self.may_have(id),
+            Delivery::Refused(said) | Delivery::Barred(said) => {
+                if let Some(more) = self.lines.admit() {
+                    tracing::info!(target: "newsreel::cache", upstream = self.name, id = %id, said, more, "a server elsewhere refuses a post");
+                }
+            }
+            Delivery::Away(_) | Delivery::Unsure(_) => {}
         }
         delivery
     }

@@ -8,7 +8,7 @@ use newsreel_service::posting::{self, Post, Refused};
 use newsreel_service::{
     Arriving, ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
     GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, Outcome,
-    OverviewRows, Part, Reject, ServiceError, Transfer,
+    OverviewRows, Part, Reject, ServiceError, Texts, Transfer,
 };
 use newsreel_wire::article::{HeaderLimits, Known};
 use newsreel_wire::wildmat::Wildmat;
@@ -19,6 +19,14 @@ use super::ask::NO_ANSWER;
 use super::numbers::TakeLines;
 use super::one::{Delivery, One};
 use super::{RServer, RemoteNewnews};
+
+/// What servers say of posts that they refuse.
+static SAID: Texts = Texts::new();
+
+const NOWHERE: &str = "No server takes posts to these groups";
+
+/// A post that is for no server.
+pub(crate) const GOES_NOWHERE: Outcome = Outcome::RejectedWith(Reject::RefusedElsewhere, NOWHERE);
 
 /// A post that may be sent on.
 #[derive(Debug, Clone)]
@@ -33,11 +41,18 @@ pub(crate) struct Judged {
 
 impl Delivery {
     /// What its poster is told.
-    pub(crate) const fn outcome(&self) -> Outcome {
+    pub(crate) fn outcome(&self) -> Outcome {
+        let why = Reject::RefusedElsewhere;
         match self {
             Self::Taken => Outcome::Accepted,
             Self::Had(_) => Outcome::Duplicate,
-            Self::Refused(_) | Self::Barred(_) => Outcome::Rejected(Reject::RefusedElsewhere),
+            Self::Refused(said) | Self::Barred(said) => {
+                let said = said.strip_prefix("441 ").unwrap_or(said);
+                SAID.kept(&format!("{}: {said}", why.text()))
+                    .map_or(Outcome::Rejected(why), |text| {
+                        Outcome::RejectedWith(why, text)
+                    })
+            }
             Self::Away(_) => Outcome::Deferred(Defer::Paused),
             Self::Unsure(_) => Outcome::Failed,
         }
@@ -93,7 +108,7 @@ impl<C: Connect> RServer<C> {
         may_be_there: bool,
     ) -> Delivery {
         let groups = post.groups.iter().map(String::as_str);
-        let mut last = Delivery::Refused("no server takes posts to these groups".to_owned());
+        let mut last = Delivery::Refused(NOWHERE.to_owned());
         let Ok(id) = MessageId::parse(&post.id) else {
             return last;
         };
@@ -341,7 +356,7 @@ impl<C: Connect> NewsService for RServer<C> {
     async fn post(&self, post: Post, from: &Arc<Connection>) {
         let outcome = match self.judged(&post) {
             Ok(judged) => {
-                let mut outcome = Outcome::Rejected(Reject::RefusedElsewhere);
+                let mut outcome = GOES_NOWHERE;
                 for target in self.post_targets(&judged.groups) {
                     let has_been_sent = outcome == Outcome::Accepted;
                     let delivery = self.delivered(&judged, &target, has_been_sent).await;

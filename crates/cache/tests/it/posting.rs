@@ -145,7 +145,10 @@ async fn a_post_whose_answer_was_lost_is_not_posted_twice() {
 async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
     let world = world();
     world.misc.0.lock().refuses_posts = true;
-    let refused = Outcome::Rejected(Reject::RefusedElsewhere);
+    let refused = Outcome::RejectedWith(
+        Reject::RefusedElsewhere,
+        "Refused by the server it was sent on to: no",
+    );
     assert_eq!(world.post(ONE).await, refused);
     assert_eq!(world.standing(), []);
     // When it waited, its poster has been told that it was taken.
@@ -166,7 +169,12 @@ async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
     assert!(world.misc.0.lock().articles[&1].contains("Subject: y"));
     // There is no server that it could ever go to.
     let nowhere = ONE.replace("misc.test", "alt.test");
-    assert_eq!(world.post(&nowhere).await, refused);
+    let nowhere = world.post(&nowhere).await;
+    let expected = "No server takes posts to these groups";
+    assert_eq!(
+        nowhere,
+        Outcome::RejectedWith(Reject::RefusedElsewhere, expected)
+    );
 }
 
 /// Whether a server has an article already is not only said by "refused": groups of ours may lack it still.

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use newsreel_service::{
-    ArticleFilter, Connection, ConnectionId, Defer, NewsService as _, Offer, Outcome, Subject,
-    Verdict, Verdicts,
+    ArticleFilter, Connection, ConnectionId, Defer, NewsService as _, Offer, Outcome, Reject,
+    Subject, Verdict, Verdicts,
 };
 use newsreel_store::SetConfig;
 use newsreel_wire::MessageId;
@@ -63,7 +63,7 @@ async fn verdicts_are_what_becomes_of_articles() {
         send(&world, 0..7).await,
         [
             Outcome::Accepted,
-            Outcome::Filtered("No ones here"),
+            Outcome::RejectedWith(Reject::Filtered, "No ones here"),
             Outcome::Accepted,
             put_off,
             Outcome::Accepted,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_engine::{Engine, FeedRead};
+use newsreel_engine::{Engine, FeedRead, GroupSpec, UnknownGroups};
 use newsreel_host::{Disk as _, MemoryDisk, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_wire::Sequence;
@@ -29,7 +29,7 @@ fn read(engine: &Engine, from: Sequence, at_once: usize) -> (Vec<String>, Vec<Fe
             seen.push(format!(
                 "{} {} [{}] {} {}{}",
                 text(article.id),
-                text(article.newsgroups),
+                text(article.groups.newsgroups),
                 text(article.distribution),
                 text(article.path),
                 u8::from(article.is_posted),
@@ -83,6 +83,51 @@ async fn feeds_see_what_came_since_they_are_there() {
     let world = world.restart();
     assert_eq!(read(&world.engine, start, 9).0, expected);
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A feed chooses by `control.*` and `junk`, too: it is told what is filed there, also where the group has gone since.
+#[tokio::test]
+async fn feeds_see_what_is_filed_apart() {
+    let mut config = config(8 << 20);
+    config.articles.unknown_groups = UnknownGroups::Junk;
+    let world = World::new(config);
+    let apart = ["junk", "control", "control.cancel"].map(GroupSpec::new);
+    world.engine.add_groups(apart.to_vec()).unwrap();
+    world.engine.keep_for_feeds(Some(Sequence(1)));
+    let some = [
+        article(1, "misc.test,no.such"),
+        article(2, "no.such"),
+        with(3, "misc.test", "Control: cancel <9@t.example>\r\n"),
+        with(
+            4,
+            "no.such",
+            "Control: newgroup no.such\r\nApproved: a@b.example\r\n",
+        ),
+    ];
+    assert_eq!(world.send(&some).await, [Outcome::Accepted; 4]);
+    let filed = |world: &World| {
+        let (mut seen, mut cursor) = (Vec::new(), world.engine.feed_from(Sequence(1)));
+        while cursor.position() < world.engine.watch_commits().borrow().next() {
+            let step = cursor.read(|article| {
+                let groups = &article.groups;
+                seen.push((groups.filed_in.map(str::to_owned), groups.is_strange));
+                ControlFlow::Continue(())
+            });
+            step.unwrap();
+        }
+        seen
+    };
+    let apart = |name: &str, is_strange| (Some(name.to_owned()), is_strange);
+    let mut expected = vec![
+        (None, false),
+        apart("junk", true),
+        apart("control.cancel", false),
+        apart("control", true),
+    ];
+    assert_eq!(filed(&world), expected);
+    world.engine.remove_group("control.cancel").unwrap();
+    expected[2] = (None, false);
+    assert_eq!(filed(&world), expected);
 }
 
 /// A commit whose frame never reached the log is filed at the next start, and whoever gave its articles is told then that they are here:

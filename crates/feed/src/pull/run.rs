@@ -531,7 +531,7 @@ impl At<'_> {
                 Outcome::Rejected(why) | Outcome::RejectedField(why, _) => {
                     self.reject(why.text().to_owned());
                 }
-                Outcome::Filtered(why) => self.reject(why.to_owned()),
+                Outcome::RejectedWith(_, why) => self.reject(why.to_owned()),
                 Outcome::Deferred(_) | Outcome::Failed => {
                     self.pulled.deferred += 1;
                     let at = usize::try_from(outcome.ticket).unwrap_or(usize::MAX);

@@ -68,8 +68,9 @@ impl MemoryService {
         if self.config.age_max_s > 0 && date + self.config.age_max_s < now {
             return Err(Reject::TooOld);
         }
-        if neighbour.is_some_and(|it| !it.takes_groups(relay.newsgroups)) {
-            return Err(Reject::NotFromPeer);
+        if let Some(neighbour) = neighbour {
+            let octets = u32::try_from(facts.bytes).unwrap_or(u32::MAX);
+            neighbour.judge(&headers, &relay, octets)?;
         }
         let groups = self.groups_of(state, &headers, relay.newsgroups)?;
         let source = neighbour.map_or(source, |it| it.diagnostic(&relay.path));

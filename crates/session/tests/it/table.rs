@@ -23,9 +23,17 @@ const SITE_LISTS: &[&str] = &[
 ];
 
 /// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine; and that of
-/// a `[[peer]]`, whose test is `path::` of the program.
+/// a `[[peer]]`, whose tests are `path::` of the program and in `feed::filter`.
 const NOT_SHOWN: &[Reject] = &[
     Reject::NotFromPeer,
+    Reject::PeerGroups,
+    Reject::PeerControl,
+    Reject::PeerOctets,
+    Reject::PeerContent,
+    Reject::PeerPath,
+    Reject::PeerHops,
+    Reject::PeerDistribution,
+    Reject::PeerShare,
     Reject::NoStorageRule,
     Reject::Undecodable,
     Reject::RefusedElsewhere,

@@ -69,6 +69,50 @@ fn without_bits(rig: &Rig) -> usize {
     missing
 }
 
+/// Of blocks larger than the unit of positions every article seemed withdrawn; and of a bitmap that was lost nothing was written again
+/// where the end of a cycle lay in the stretch that was looked at.
+#[test]
+fn what_a_bitmap_says_holds_for_blocks_of_any_size_and_over_the_end_of_a_cycle() {
+    let mut spans = 0;
+    for block in [64, 128, 512, 4096] {
+        let mut config = config_of("cnfs", ROOM);
+        for buffer in &mut config.buffers {
+            buffer.block_octets = Some(block);
+        }
+        let disk = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk) as Arc<dyn Disk>, &config).unwrap();
+        feed(&mut rig, 3 * ROOM);
+        rig.checkpoint().unwrap();
+        assert_eq!(without_bits(&rig), 0, "{block}");
+        let octets = usize::try_from(ROOM.div_ceil(block * 8)).unwrap();
+        for buffer in rig.reader.buffers() {
+            let path = format!("/spool/buffers/{}", buffer.name());
+            let file = disk.open(Path::new(&path), OpenMode::ReadWrite).unwrap();
+            file.write_at(&vec![0; octets], 2 * PAGE).unwrap();
+            let (mut starts, mut scan) = (Vec::new(), Arc::clone(buffer).scan(ScanRange::Live));
+            while let Some(scanned) = scan.step().unwrap() {
+                if let Scanned::Record { token, .. } = scanned {
+                    starts.push(token.position());
+                }
+            }
+            let (first, last) = (starts[0], starts[starts.len() - 1]);
+            spans += last.cycle() - first.cycle();
+            let end = Position::new(last.cycle(), last.offset() + block);
+            let wrong = buffer.wrong_bits(first..end, &starts).unwrap();
+            assert!(wrong.missing == starts && wrong.extra.is_empty(), "{block}");
+            buffer.mend_bits(&wrong).unwrap();
+            let wrong = buffer.wrong_bits(first..end, &starts[1..]).unwrap();
+            assert_eq!(
+                (wrong.missing, wrong.extra),
+                (vec![], vec![first]),
+                "{block}"
+            );
+        }
+        assert_eq!(without_bits(&rig), 0, "{block}");
+    }
+    assert!(spans > 4, "the end of a cycle lies in {spans} of them");
+}
+
 /// Where the medium of one copy could not be read the other was not tried, and a buffer both of whose copies were blank was called
 /// blank whatever lay behind them.
 #[test]

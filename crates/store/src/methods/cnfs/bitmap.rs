@@ -208,14 +208,14 @@ fn clear(bits: &mut [u8], from: u64, to: u64) {
     }
 }
 
-/// The offsets in `low..high` at which the bitmap says a record begins.
+/// The offsets in `low..high`, as wide as the blocks are that these lie in, at which the bitmap says a record begins.
 pub(super) fn read_starts(
     file: &dyn File,
     geometry: &Geometry,
     low: u64,
     high: u64,
 ) -> newsreel_host::Result<Vec<u64>> {
-    let (low, high) = (low / geometry.block, high / geometry.block);
+    let (low, high) = (low / geometry.block, high.div_ceil(geometry.block));
     let mut found = Vec::new();
     let mut octets = vec![0; PAGE_LEN];
     let mut first = low - low % 8;

@@ -417,18 +417,21 @@ impl Home for CyclicFile {
             return Ok(WrongBits::default());
         }
         let _one = self.bits.lock();
-        let high = stretch.end.offset();
-        let high = high.min(geometry.bitmap_blocks() * geometry.block);
-        let Some(bits) = self.bits(geometry, stretch)? else {
-            return Ok(WrongBits::default());
-        };
-        let bits: BTreeSet<Position> = bits.into_iter().collect();
-        let of_bitmap = starts.iter().filter(|start| start.offset() < high);
-        let missing = of_bitmap.filter(|start| !bits.contains(start));
-        let missing = missing.copied().collect();
-        let mut extra = bits;
-        for start in starts {
-            extra.remove(start);
+        let (mut missing, mut extra) = (Vec::new(), BTreeSet::new());
+        for part in within_cycles(geometry, stretch) {
+            let high = part.end.offset();
+            let high = high.min(geometry.bitmap_blocks() * geometry.block);
+            let starts = starts.iter().filter(|start| part.contains(start));
+            let Some(bits) = self.bits(geometry, part.clone())? else {
+                continue;
+            };
+            let mut bits: BTreeSet<Position> = bits.into_iter().collect();
+            for start in starts {
+                if !bits.remove(start) && start.offset() < high {
+                    missing.push(*start);
+                }
+            }
+            extra.append(&mut bits);
         }
         if !extra.is_empty() {
             for start in self.starts.lock().withdrawn() {
@@ -533,4 +536,15 @@ fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
         path: owner.path.to_path_buf(),
         why,
     })
+}
+
+/// A stretch, or, where the end of a cycle lies in it, what is in front of that and what is behind.
+fn within_cycles(geometry: &Geometry, stretch: Range<Position>) -> Vec<Range<Position>> {
+    let (first, last) = (stretch.start.cycle(), stretch.end.cycle());
+    if last != first + 1 {
+        return vec![stretch];
+    }
+    let before = Position::checked(first, geometry.data_end).map(|end| stretch.start..end);
+    let behind = Position::checked(last, geometry.data_start).map(|start| start..stretch.end);
+    before.into_iter().chain(behind).collect()
 }

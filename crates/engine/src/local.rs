@@ -695,6 +695,8 @@ impl NewsService for LocalService {
                     self.fetch(token, Part::Stat, out).await?
                         && (part == Part::Stat || self.fetch(token, part, out).await?)
                 }
+                // Whether somebody removed its file only that file tells.
+                Part::Stat if shared.store.is_file(&token) => self.fetch(token, part, out).await?,
                 Part::Stat => shared.store.is_live(&token),
                 _ => self.fetch(token, part, out).await?,
             };

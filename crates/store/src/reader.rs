@@ -197,6 +197,13 @@ impl StoreReader {
         buffer.is_some_and(|buffer| buffer.lacks(token.position()))
     }
 
+    /// Whether an article has a file of its own, that anybody can remove.
+    #[must_use]
+    pub fn is_file(&self, token: &Token) -> bool {
+        let buffer = self.buffer(token.buffer());
+        buffer.is_some_and(|buffer| buffer.removes_files())
+    }
+
     /// The file of its own that an article has, or should have; none where several share one, or nothing tells it.
     #[must_use]
     pub fn file_of(&self, token: &Token) -> Option<PathBuf> {

@@ -134,6 +134,8 @@ fn a_removed_file_has_the_reply_of_each_command_and_leaves_lists_and_counts() {
             let dir = spool.path().join("articles").join(name);
             RealDisk.remove(&file_of(&dir, gone)).unwrap();
         }
+        // STAT, too, finds out by itself.
+        assert_codes(&mut client, "430", &[format!("STAT {second}")]);
         // By the current article, which is seen first; by another number; by an id.
         let verbs = ["ARTICLE", "HEAD", "BODY", "STAT"];
         for verb in verbs {

@@ -33,8 +33,10 @@ pub enum OpenMode {
     Read,
     /// It must exist.
     ReadWrite,
-    /// It must not exist.
+    /// It must not exist; for the server's user and its group.
     CreateNew,
+    /// It must not exist; for everybody to read whom the process's mask lets.
+    CreateForAll,
     /// Made when it does not exist.
     CreateOrOpen,
 }

@@ -167,11 +167,14 @@ fn no_link(error: io::Error) -> io::Error {
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        options.read(true).mode(0o640);
+        options.read(true).mode(match mode {
+            OpenMode::CreateForAll => 0o644,
+            _ => 0o640,
+        });
         match mode {
             OpenMode::Read => &mut options,
             OpenMode::ReadWrite => options.write(true),
-            OpenMode::CreateNew => options.write(true).create_new(true),
+            OpenMode::CreateNew | OpenMode::CreateForAll => options.write(true).create_new(true),
             OpenMode::CreateOrOpen => options.write(true).create(true).truncate(false),
         };
         let mut open = |flags| options.custom_flags(as_flags(flags)).open(path);
@@ -188,7 +191,9 @@ impl Disk for RealDisk {
         let file = opened.map_err(|error| no_file(path, error))?;
         match mode {
             // Nothing else is made so.
-            OpenMode::CreateNew => Ok(RealFile::shared((file, mode), path)),
+            OpenMode::CreateNew | OpenMode::CreateForAll => {
+                Ok(RealFile::shared((file, mode), path))
+            }
             _ => RealFile::of((file, mode), path),
         }
     }

@@ -403,6 +403,52 @@ fn directories_are_locked_as_files_are() {
     RealDisk.lock(&dir).unwrap_err();
 }
 
+/// Articles are for everybody on the machine, what else the server keeps is not; who runs it may take away more.
+#[test]
+fn files_are_for_those_whom_they_are_meant_for() {
+    use std::os::unix::fs::MetadataExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let status = read_small(Path::new("/proc/self/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let mask = u32::from_str_radix(mask.unwrap().trim(), 8).unwrap();
+    for (name, how, mode) in [
+        ("article", OpenMode::CreateForAll, 0o644),
+        ("other", OpenMode::CreateNew, 0o640),
+        ("third", OpenMode::CreateOrOpen, 0o640),
+    ] {
+        let path = dir.path().join(name);
+        RealDisk.open(&path, how).unwrap();
+        let facts = path.metadata().unwrap();
+        assert_eq!(facts.mode() & 0o777, mode & !mask, "{name}");
+        let again = RealDisk.open(&path, how).map(drop);
+        assert_eq!(again.is_err(), how != OpenMode::CreateOrOpen, "{name}");
+    }
+}
+
+/// Reading an article writes nothing, where the file is ours (notes of each access would).
+#[test]
+fn reading_notes_no_time_of_access() {
+    const NOATIME: u32 = 0o1_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    RealDisk.open(&path, OpenMode::CreateNew).unwrap();
+    let flags = |how| {
+        let _file = RealDisk.open(&path, how).unwrap();
+        let open = Path::new("/proc/self/fd").read_dir().unwrap();
+        let mut numbers = open.flatten().map(|entry| entry.file_name());
+        let leads_there = |number: &std::ffi::OsString| {
+            let link = Path::new("/proc/self/fd").join(number).read_link();
+            link.is_ok_and(|target| target == path)
+        };
+        let number = numbers.find(leads_there).unwrap();
+        let facts = read_small(&Path::new("/proc/self/fdinfo").join(number)).unwrap();
+        let flags = facts.lines().find_map(|line| line.strip_prefix("flags:"));
+        u32::from_str_radix(flags.unwrap().trim(), 8).unwrap()
+    };
+    assert_eq!(flags(OpenMode::Read) & NOATIME, NOATIME);
+    assert_eq!(flags(OpenMode::ReadWrite) & NOATIME, 0);
+}
+
 #[test]
 fn a_pipe_in_a_files_place_holds_nobody() {
     let dir = tempfile::tempdir().unwrap();

@@ -122,7 +122,7 @@ impl Folder {
     }
 
     fn create(&self, path: &Path) -> newsreel_host::Result<Arc<dyn File>> {
-        self.with_directory(path, || self.disk.open(path, OpenMode::CreateNew))
+        self.with_directory(path, || self.disk.open(path, OpenMode::CreateForAll))
     }
 
     /// Makes something of this path, and its directory where it is missing.

@@ -153,7 +153,7 @@ fn refuse(effect: Effect, call: &Call<'_>) -> Result<()> {
 impl Disk for FaultyDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut call = Call::new(Op::Open, path);
-        call.changes = matches!(mode, OpenMode::CreateNew | OpenMode::CreateOrOpen);
+        call.changes = !matches!(mode, OpenMode::Read | OpenMode::ReadWrite);
         if let Some(effect) = self.script.strike(&call)? {
             refuse(effect, &call)?;
         }

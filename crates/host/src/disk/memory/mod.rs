@@ -167,7 +167,7 @@ impl Disk for MemoryDisk {
         let mut names = self.names.lock();
         let old = names.files().get(path).cloned();
         let content = match (mode, old) {
-            (OpenMode::CreateNew, Some(_)) => {
+            (OpenMode::CreateNew | OpenMode::CreateForAll, Some(_)) => {
                 return Err(Error::Exists {
                     op: Op::Open,
                     path: path.to_path_buf(),
@@ -180,7 +180,7 @@ impl Disk for MemoryDisk {
                     path: path.to_path_buf(),
                 });
             }
-            (OpenMode::CreateNew | OpenMode::CreateOrOpen, None) => {
+            (OpenMode::CreateNew | OpenMode::CreateForAll | OpenMode::CreateOrOpen, None) => {
                 check_parent(&names, Op::Open, path)?;
                 let content = Arc::new(RwLock::new(Content::new(Arc::clone(&self.room))));
                 names.create(path, Arc::clone(&content));

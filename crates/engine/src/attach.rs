@@ -23,8 +23,8 @@ use newsreel_store::{
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
-    ArticleNumber, GroupId, GroupName, IdHash, MessageId, POSITION_UNIT, Position, Sequence, Token,
-    TokenText, UnixTime, newsgroups, overview, xref,
+    ArticleNumber, GroupId, GroupName, IdHash, MessageId, POSITION_UNIT, Position, Sequence, SetId,
+    Token, TokenText, UnixTime, newsgroups, overview, xref,
 };
 use serde::Serialize;
 
@@ -32,6 +32,7 @@ use crate::accept::{Candidate, CandidateBatch, Fed, Kept, PathEntry, small, span
 use crate::config::Mode;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::moving::room::Target;
 use crate::places::Places;
 use crate::requests::GroupSpec;
 
@@ -72,6 +73,10 @@ pub struct Attached {
     pub damaged: u64,
     /// The first of those places: the file, where in it, and why.
     pub places: Vec<String>,
+    /// ... of which so many are gone already: what came behind them has overwritten them, or had them dropped.
+    pub overwritten: u64,
+    /// What sets lack for those that would be taken in, where that is only asked.
+    pub shortages: Vec<String>,
     /// Not taken, and why.
     pub refused: BTreeMap<&'static str, u64>,
     /// Groups that were made, or would be.
@@ -279,6 +284,7 @@ impl Engine {
             octets: 0,
             thought_of: HashSet::new(),
             groups_thought_of: HashMap::new(),
+            targets: HashMap::new(),
         };
         for walk in &mut walks {
             walk.advance(&mut attach.report);
@@ -302,8 +308,16 @@ impl Engine {
             }
         }
         attach.file()?;
+        attach.look_at_room()?;
         Ok(attach.report)
     }
+}
+
+/// What comes into a set.
+struct Coming {
+    target: Target,
+    octets: u64,
+    largest: u64,
 }
 
 /// A run of it.
@@ -321,11 +335,52 @@ struct Attach<'a> {
     thought_of: HashSet<IdHash>,
     /// The groups that a dry run would have made.
     groups_thought_of: HashMap<String, GroupId>,
+    /// Where they go.
+    targets: HashMap<SetId, Coming>,
 }
 
 impl Attach<'_> {
     fn refuse(&mut self, why: &'static str) {
         *self.report.refused.entry(why).or_default() += 1;
+    }
+
+    /// Whether it would be dropped as soon as it is there; it is taken account of otherwise.
+    fn is_past(&mut self, set: SetId, arrival: UnixTime, len: usize) -> bool {
+        let engine = self.engine;
+        let coming = self.targets.entry(set).or_insert_with(|| Coming {
+            target: Target::of(engine, set),
+            octets: 0,
+            largest: 0,
+        });
+        let now = engine.shared.time.judging();
+        if coming.target.is_past(arrival, now).is_some() {
+            return true;
+        }
+        let octets = coming.target.octets_for(len as u64);
+        coming.octets = coming.octets.saturating_add(octets);
+        coming.largest = coming.largest.max(octets);
+        false
+    }
+
+    /// Whether all of them have room: what would lack it, or how many are gone again.
+    fn look_at_room(&mut self) -> Result<(), Error> {
+        if self.what.dry_run {
+            let all = self.targets.values();
+            let lacks = all.filter_map(|it| it.target.shortage(it.octets, it.largest));
+            self.report.shortages = lacks.collect();
+            self.report.shortages.sort_unstable();
+            return Ok(());
+        }
+        let shared = &self.engine.shared;
+        let history = shared.views.history();
+        for hash in &self.thought_of {
+            let Some(entry) = history.lookup(hash)? else {
+                continue;
+            };
+            let is_there = entry.token.is_some_and(|it| shared.store.is_live(&it));
+            self.report.overwritten += u64::from(!is_there);
+        }
+        Ok(())
     }
 
     /// Whether it came before, among so many.
@@ -448,6 +503,10 @@ impl Attach<'_> {
             self.refuse(Reject::NoStorageRule.label());
             return Ok(None);
         };
+        if self.is_past(chosen.set, arrival, octets) {
+            self.refuse("older than its set keeps, `set.keep_s`");
+            return Ok(None);
+        }
         if self.engine.shared.config.sequencer.mode == Mode::Transit {
             return Ok(Some((chosen, Places::new())));
         }
@@ -557,7 +616,7 @@ impl Attach<'_> {
                 Outcome::Accepted => self.report.taken += 1,
                 Outcome::Duplicate => self.report.known += 1,
                 Outcome::Rejected(why) | Outcome::RejectedField(why, _) => self.refuse(why.label()),
-                Outcome::Filtered(why) => self.refuse(why),
+                Outcome::RejectedWith(_, why) => self.refuse(why),
                 Outcome::Deferred(_) | Outcome::Failed => stopped = Some(outcome),
             }
         }

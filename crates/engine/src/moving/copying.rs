@@ -78,6 +78,11 @@ impl Mover<'_> {
                 return Ok(None);
             }
         };
+        let now = self.shared.time.judging();
+        if let Some(why) = self.target.is_past(stored.arrival, now) {
+            self.leave(*token, why);
+            return Ok(None);
+        }
         let text = &memory[stored.octets.clone()];
         let headers = Headers::scan_stored(text).ok();
         let content = |known| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use newsreel_host::said_octets;
 use newsreel_store::{BufferFacts, BufferReader, RUN_OCTETS, SetConfig, SetOrder};
-use newsreel_wire::{SetId, Token};
+use newsreel_wire::{SetId, Token, UnixTime};
 use serde::Serialize;
 
 use super::copying::COPIED_AT_ONCE_OCTETS;
@@ -32,6 +32,8 @@ pub struct TargetRoom {
     pub keeps_octets: Option<u64>,
     /// About so many octets of what it has now go to make room.
     pub overwritten_octets: u64,
+    /// What arrived longer ago stays where it is, seconds; none where it keeps articles of any age.
+    pub keep_s: Option<u64>,
 }
 
 /// What comes into a set before it goes around to the first of it.
@@ -66,7 +68,7 @@ impl Round {
 
 /// The set to which articles go, as it is before.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     buffers: Vec<Arc<dyn BufferReader>>,
     name: String,
     /// Where it lies, as far as the first of its buffers tells.
@@ -78,10 +80,12 @@ pub(super) struct Target {
     spare_octets: u64,
     /// So many may go.
     octets: u64,
+    /// It drops what arrived longer ago, seconds.
+    keep_s: Option<u64>,
 }
 
 impl Target {
-    pub(super) fn of(engine: &Engine, set: SetId) -> Self {
+    pub(crate) fn of(engine: &Engine, set: SetId) -> Self {
         let shared = &engine.shared;
         let config = shared.config.store.sets.get(usize::from(set.0));
         let config = config.cloned().unwrap_or_default();
@@ -106,6 +110,7 @@ impl Target {
             round: None,
             spare_octets: u64::MAX,
             octets: facts.iter().map(|it| it.live_octets).sum(),
+            keep_s: config.keep_s,
         };
         match rounds.filter(|rounds| !rounds.is_empty()) {
             Some(rounds) => {
@@ -139,8 +144,33 @@ impl Target {
         self.spare_octets = keep.saturating_sub(self.octets);
     }
 
+    /// Why an article that arrived then would go at once, if it would.
+    pub(crate) fn is_past(&self, arrival: UnixTime, now: Option<UnixTime>) -> Option<String> {
+        let (keep_s, now) = (self.keep_s?, now?);
+        let age_s = now.0.saturating_sub(arrival.0);
+        (age_s > keep_s).then(|| {
+            format!(
+                "it arrived {age_s} s ago, and set {} drops what is older than {keep_s} s (`set.keep_s`)",
+                self.name
+            )
+        })
+    }
+
+    /// What is lacking for articles that take so many octets, of which none takes more than the largest, if anything is.
+    pub(crate) fn shortage(&self, taken: u64, largest: u64) -> Option<String> {
+        let keeps = self.round?.keeps(largest);
+        (taken > keeps).then(|| {
+            format!(
+                "set {} keeps {} of the {} that come into it, and overwrites the oldest of them: give it more room",
+                self.name,
+                said_octets(keeps),
+                said_octets(taken)
+            )
+        })
+    }
+
     /// What an article of so many octets takes there, at most.
-    fn octets_for(&self, len: u64) -> u64 {
+    pub(crate) fn octets_for(&self, len: u64) -> u64 {
         let octets = self.buffers.iter().map(|it| it.octets_for(len));
         octets.max().unwrap_or(len)
     }
@@ -150,6 +180,7 @@ impl Target {
             free_octets: self.free_octets,
             keeps_octets: self.round.map(|round| round.keeps(largest)),
             overwritten_octets: taken.saturating_sub(self.spare_octets).min(self.octets),
+            keep_s: self.keep_s,
         }
     }
 

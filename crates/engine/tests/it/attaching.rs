@@ -11,6 +11,7 @@ use newsreel_service::Outcome;
 use newsreel_store::open_alone;
 use newsreel_wire::{ArticleNumber, MessageId, TokenText};
 
+use crate::segments::segments;
 use crate::world::{NOW, World, article, config, open_on};
 
 /// More than is handed on at once, twice.
@@ -653,4 +654,38 @@ async fn a_file_without_xref_has_the_number_that_is_its_name() {
         );
     }
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// "1200 articles taken in", and half of them had been overwritten by the other half.
+#[tokio::test]
+async fn what_has_no_room_is_told() {
+    let (world, _) = source(false).await;
+    let disk = MemoryDisk::new();
+    let paths = copy(&world, "/spool/buffers", &disk);
+    let small = World::on(Arc::new(disk), config(1 << 20));
+    let would = attach(&small, &paths, false, true);
+    assert!(
+        would.shortages.len() == 1 && would.shortages[0].contains("give it more room"),
+        "{would:?}"
+    );
+    let report = attach(&small, &paths, false, false);
+    assert_eq!(report.taken, ARTICLES as u64);
+    let mut there = 0;
+    for n in 0..ARTICLES {
+        there += u64::from(small.by_id(&format!("<{n}@t.example>")).await.is_some());
+    }
+    assert_eq!(report.overwritten, report.taken - there);
+    assert!(there > 0 && report.overwritten > 0, "{report:?}");
+    // Segments drop by arrival: what would go at once does not come.
+    let disk = MemoryDisk::new();
+    let paths = copy(&world, "/spool/buffers", &disk);
+    let aged = World::on(Arc::new(disk), segments(|set| set.keep_s = Some(60)));
+    aged.wait_s(3600);
+    for dry_run in [true, false] {
+        let report = attach(&aged, &paths, false, dry_run);
+        let refused: Vec<_> = report.refused.into_iter().collect();
+        let why = "older than its set keeps, `set.keep_s`";
+        assert_eq!(refused, [(why, ARTICLES as u64)], "{dry_run}");
+        assert_eq!((report.taken, report.shortages), (0, vec![]));
+    }
 }

@@ -852,3 +852,32 @@ async fn lost_files_of_the_views_are_rebuilt_with_what_moved() {
         }
     }
 }
+
+/// Articles went there by their arrival, and were gone with the next commit: "moved", and nobody was told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_new_set_would_drop_at_once_stays() {
+    let mut config = config(4 << 20);
+    config.store.sets.push(SetConfig {
+        name: "aged".to_owned(),
+        method: "segment".to_owned(),
+        segment_octets: 1 << 20,
+        keep_s: Some(1000),
+        ..SetConfig::default()
+    });
+    let world = World::new(config);
+    feed(&world, 0, 60).await;
+    world.wait_s(2000);
+    feed(&world, 60, 10).await;
+    let mut dry = what("main", "aged", None);
+    dry.dry_run = true;
+    let would = world.engine.relocate(&dry, &mut |_, _| true).unwrap();
+    assert_eq!(would.room.unwrap().keep_s, Some(1000));
+    let before = seen(&world, 70).await;
+    let moved = relocate(&world, "main", "aged", None);
+    assert_eq!((moved.articles, moved.left), (10, 60), "{moved:?}");
+    let why = moved.first_left.unwrap();
+    assert!(why.contains("drops what is older than 1000 s"), "{why}");
+    feed(&world, 70, 5).await;
+    assert_same(&seen(&world, 70).await[..70], &before[..70], "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}

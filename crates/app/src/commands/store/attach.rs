@@ -45,11 +45,14 @@ pub(super) fn run(
     let unreadable = report["unreadable"]
         .as_array()
         .is_some_and(|it| !it.is_empty());
+    let has_room =
+        report["overwritten"] == 0 && report["shortages"].as_array().is_none_or(Vec::is_empty);
     match (report["is_cut"] == true, unreadable, damaged, refused) {
         (true, ..) => bail!("it was ended early; the same again goes on where it was"),
         (_, true, ..) => bail!("not everything could be read"),
         (.., damaged @ 1.., _) => bail!("{}", output::count(damaged, "damaged place")),
         (.., true) => bail!("some articles were not taken"),
+        _ if !has_room => bail!("there is no room for all of them"),
         _ => Ok(()),
     }
 }
@@ -72,6 +75,15 @@ fn said(report: &Value) -> String {
             "not taken: {} that had been cancelled, expired or moved there; --withdrawn takes them too\n",
             output::count(count("withdrawn"), "article")
         ));
+    }
+    if count("overwritten") > 0 {
+        said.push_str(&format!(
+            "gone already: {} of them, overwritten by those behind; a set has less room than they take\n",
+            output::count(count("overwritten"), "article")
+        ));
+    }
+    for short in report["shortages"].as_array().into_iter().flatten() {
+        said.push_str(&format!("{}\n", output::cell(short)));
     }
     for (why, count) in report["refused"].as_object().into_iter().flatten() {
         let hint = match why == Reject::UnknownGroups.label() {

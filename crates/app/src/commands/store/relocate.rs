@@ -78,6 +78,11 @@ fn room(report: &Value, to: &str) -> String {
         said.push_str(&format!(", {free} are free"));
     }
     said.push('\n');
+    if let Some(keep_s) = room["keep_s"].as_u64() {
+        said.push_str(&format!(
+            "what arrived more than {keep_s} s ago stays where it is: {to} drops what is older (`set.keep_s`)\n"
+        ));
+    }
     let overwritten = &room["overwritten_octets"];
     if overwritten.as_u64().is_some_and(|octets| octets > 0) {
         let overwritten = output::octets(overwritten);

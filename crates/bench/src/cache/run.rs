@@ -27,6 +27,8 @@ use crate::rivals::{CommandRival, Inn, Rival, Running};
 const HITS: usize = 3;
 /// So often all articles are read for the processor time of one, of which the kernel tells hundredths of a second.
 const COSTED: usize = 50;
+/// More than an article takes in a buffer, in the mean.
+const ARTICLE_OCTETS_MAX: u64 = 6144;
 
 /// Groups that change before the list is asked for again.
 const CHANGED_GROUPS: usize = 100;
@@ -165,11 +167,16 @@ pub fn run(
         told,
     };
     let program = args.program.display().to_string();
-    bench.in_front_of(
-        "newsreel",
-        &mut CommandRival::newsreel(&program),
-        &args.links,
+    machine.disk.create_dir_all(&args.directory)?;
+    let config = args.directory.join("origin.toml");
+    replace_file(
+        machine.disk,
+        &config,
+        origin_config(args.articles).as_bytes(),
     )?;
+    let config = config.display().to_string();
+    let mut origin = CommandRival::newsreel(&program).with_words(&["--config", &config]);
+    bench.in_front_of("newsreel", &mut origin, &args.links)?;
     if let Some(programs) = &args.inn {
         let articles = args.directory.join("inn-articles");
         machine.disk.create_dir_all(&articles)?;
@@ -178,6 +185,15 @@ pub fn run(
     }
     bench.null()?;
     Ok(bench.report)
+}
+
+/// Buffers that keep all articles of the busy groups.
+fn origin_config(articles: u64) -> String {
+    let all = BUSY as u64 * articles * ARTICLE_OCTETS_MAX;
+    let octets = (all / 2).max(1 << 30);
+    let buffers =
+        ["A", "B"].map(|name| format!("[[buffer]]\nname = \"{name}\"\noctets = {octets}\n"));
+    buffers.concat()
 }
 
 struct Bench<'a> {
@@ -287,7 +303,7 @@ impl Bench<'_> {
         let link = Link::to(origin, pace)?;
         // What was told stays true all the time: a hit is one however slow the link was before.
         let config = format!(
-            "[cache]\ndirectory = \"cache\"\noctets = \"4GiB\"\nrefresh_s = 86400\n{}\n\
+            "[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\nrefresh_s = 86400\n{}\n\
              [[upstream]]\naddress = \"{}\"\ncompress = false\n",
             if more.is_empty() {
                 "list_refresh_s = 86400"
@@ -387,7 +403,7 @@ impl Bench<'_> {
             "bench.busy.*",
             "--json",
             "--octets",
-            "4GiB",
+            "8GiB",
         ]);
         command.args(["--articles", &self.args.articles.to_string()]);
         command

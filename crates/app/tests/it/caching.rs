@@ -51,7 +51,7 @@ impl Cache {
         command
     }
 
-    fn serve(&self) -> Server {
+    pub(crate) fn serve(&self) -> Server {
         self.serve_as(self.command())
     }
 

@@ -3,6 +3,7 @@
 //! They are those of Debian; where one is not installed its test says so and is skipped.
 
 use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use newsreel_host::process::kill_group;
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 
+use crate::caching::Cache;
 use crate::client::{NewsClient, article};
 use crate::spool::{Server, Spool, said};
 
@@ -104,17 +106,67 @@ pub(crate) fn nntplib() -> Option<Command> {
     None
 }
 
-/// A server with a group and one article in it, with lines that begin with dots and octets of all kinds.
-fn server() -> (Spool, Server) {
-    let spool = Spool::new();
-    let server = spool.serve();
-    spool.text(&["group", "add", "misc.test"]);
-    let mut client = NewsClient::connect(server.address);
-    let body = "..\r\n..dots\r\n\r\n\u{e4}\u{2028}\tx\r\n";
-    let text = article(FIRST, "misc.test").replace(&format!("body of {FIRST}\r\n"), body);
-    client.send(format!("TAKETHIS {FIRST}\r\n{text}").as_bytes());
-    assert!(client.line().starts_with("239"));
-    (spool, server)
+/// A server with a group and one article in it, with lines that begin with dots and octets of all kinds; and where the client
+/// goes, to it or to a cache in front of it.
+struct Site {
+    spool: Spool,
+    server: Server,
+    cache: Option<(Cache, Server)>,
+}
+
+impl Site {
+    /// One that is gone to, and one with a cache in front.
+    fn both() -> impl Iterator<Item = Self> {
+        [false, true].into_iter().map(Self::new)
+    }
+
+    fn new(has_cache: bool) -> Self {
+        let spool = Spool::new();
+        let server = spool.serve();
+        spool.text(&["group", "add", "misc.test"]);
+        let mut client = NewsClient::connect(server.address);
+        let body = "..\r\n..dots\r\n\r\n\u{e4}\u{2028}\tx\r\n";
+        let text = article(FIRST, "misc.test").replace(&format!("body of {FIRST}\r\n"), body);
+        client.send(format!("TAKETHIS {FIRST}\r\n{text}").as_bytes());
+        assert!(client.line().starts_with("239"));
+        let in_front = || {
+            let cache = Cache::of(server.address);
+            let front = cache.serve();
+            (cache, front)
+        };
+        let cache = has_cache.then(in_front);
+        Self {
+            spool,
+            server,
+            cache,
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        let front = self.cache.as_ref();
+        front.map_or(self.server.address, |(_, front)| front.address)
+    }
+
+    fn port(&self) -> u16 {
+        self.address().port()
+    }
+
+    fn stored(&self, id: &str) -> Vec<u8> {
+        stored(&self.server, id)
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        let path = self.spool.folder().join(name);
+        RealDisk.create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn stop(self) {
+        if let Some((_, front)) = self.cache {
+            front.stop();
+        }
+        self.server.stop();
+    }
 }
 
 const FIRST: &str = "<first@t.example>";
@@ -152,12 +204,6 @@ fn write(path: &Path, octets: &[u8]) {
     replace_file(&RealDisk, path, octets).unwrap();
 }
 
-fn folder(spool: &Spool, name: &str) -> PathBuf {
-    let path = spool.folder().join(name);
-    RealDisk.create_dir_all(&path).unwrap();
-    path
-}
-
 fn proto(id: &str) -> String {
     format!(
         "From: Ada <ada@a.example>\nNewsgroups: misc.test\nSubject: posted\nMessage-ID: {id}\n\n.dot\n\u{e4}\n"
@@ -182,29 +228,41 @@ server.quit()
 
 #[test]
 fn nntplib_of_python() {
+    for site in Site::both() {
+        nntplib_of_python_at(&site);
+        site.stop();
+    }
+}
+
+fn nntplib_of_python_at(site: &Site) {
     let Some(mut python) = nntplib() else {
         return;
     };
-    let (spool, server) = server();
-    let [script, got, post] = ["read_and_post.py", "got", "post"].map(|it| spool.folder().join(it));
+    let [script, got, post] =
+        ["read_and_post.py", "got", "post"].map(|it| site.spool.folder().join(it));
     write(&script, NNTPLIB.as_bytes());
     write(&post, proto("<python@t.example>").as_bytes());
-    let port = server.address.port().to_string();
+    let port = site.port().to_string();
     python.arg(script).arg(port).args([&got, &post]);
     said(output(&mut python)).unwrap();
-    assert_eq!(read(&got), stored(&server, FIRST));
-    let posted = stored(&server, "<python@t.example>");
+    assert_eq!(read(&got), site.stored(FIRST));
+    let posted = site.stored("<python@t.example>");
     assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
-    server.stop();
 }
 
 #[test]
 fn slrnpull_reads_and_posts() {
+    for site in Site::both() {
+        slrnpull_reads_and_posts_at(&site);
+        site.stop();
+    }
+}
+
+fn slrnpull_reads_and_posts_at(site: &Site) {
     let Some(mut slrnpull) = program("/usr/bin/slrnpull", "slrnpull") else {
         return;
     };
-    let (spool, server) = server();
-    let home = folder(&spool, "slrnpull");
+    let home = site.folder("slrnpull");
     write(&home.join("slrnpull.conf"), b"misc.test 100 0 0\n");
     // What slrn leaves there is stuffed already.
     RealDisk.create_dir_all(&home.join("out.going")).unwrap();
@@ -216,26 +274,31 @@ fn slrnpull_reads_and_posts() {
         .arg("-d")
         .arg(&home)
         .arg("-h")
-        .arg(server.address.to_string());
+        .arg(site.address().to_string());
     said(output(&mut slrnpull)).unwrap();
-    assert_eq!(read(&home.join("news/misc/test/1")), stored(&server, FIRST));
-    let posted = stored(&server, "<slrn@t.example>");
+    assert_eq!(read(&home.join("news/misc/test/1")), site.stored(FIRST));
+    let posted = site.stored("<slrn@t.example>");
     assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
-    server.stop();
 }
 
 /// On a terminal, which `script` is: a group is opened by keys, an article read, and what was put off is posted. In batches, too, it
 /// saves what is new.
 #[test]
 fn tin_reads_and_posts() {
+    for site in Site::both() {
+        tin_reads_and_posts_at(&site);
+        site.stop();
+    }
+}
+
+fn tin_reads_and_posts_at(site: &Site) {
     let (Some(mut tin), Some(_)) = (
         program("/usr/bin/tin", "tin"),
         program("/usr/bin/script", "bsdutils"),
     ) else {
         return;
     };
-    let (spool, server) = server();
-    let home = folder(&spool, "tin");
+    let home = site.folder("tin");
     write(&home.join(".newsrc"), b"misc.test:\n");
     // Without it a warning is shown for a while.
     write(&home.join(".cancelsecret"), b"");
@@ -245,7 +308,7 @@ fn tin_reads_and_posts() {
         &home.join(".tin/attributes"),
         b"scope=*\nmm_network_charset=UTF-8\n",
     );
-    let port = server.address.port();
+    let port = site.port();
     let usual = format!("-4 -r -d -q -n -g 127.0.0.1 -p {port}");
     let at_home = |command: &mut Command| {
         command.env("HOME", &home);
@@ -254,7 +317,7 @@ fn tin_reads_and_posts() {
     at_home(tin.arg("-S").args(usual.split(' ')).stdin(Stdio::null()));
     said(output(&mut tin)).unwrap();
     let saved = read(&home.join("News/misc/test/1"));
-    assert_eq!(saved, stored(&server, FIRST));
+    assert_eq!(saved, site.stored(FIRST));
 
     let on_terminal = |words: &str, keys: &[(&str, &str)]| {
         let command = format!("tin {words} {usual}");
@@ -293,23 +356,25 @@ fn tin_reads_and_posts() {
     let postponed = format!("From nobody Thu Jan  1 00:00:00 2026\n{text}\n");
     write(&home.join(".tin/postponed.articles"), postponed.as_bytes());
     on_terminal("-o", &[]);
-    let posted = stored(&server, "<tin@t.example>");
+    let posted = site.stored("<tin@t.example>");
     assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
-    server.stop();
 }
 
 #[test]
 fn suck_reads() {
+    for site in Site::both() {
+        suck_reads_at(&site);
+        site.stop();
+    }
+}
+
+fn suck_reads_at(site: &Site) {
     let Some(mut suck) = program("/usr/bin/suck", "suck") else {
         return;
     };
-    let (spool, server) = server();
-    let [data, temporary, articles] =
-        ["data", "temporary", "articles"].map(|it| folder(&spool, it));
+    let [data, temporary, articles] = ["data", "temporary", "articles"].map(|it| site.folder(it));
     write(&data.join("sucknewsrc"), b"misc.test 0\n");
-    suck.arg("127.0.0.1")
-        .arg("-N")
-        .arg(server.address.port().to_string());
+    suck.arg("127.0.0.1").arg("-N").arg(site.port().to_string());
     suck.arg("-dd")
         .arg(data)
         .arg("-dt")
@@ -320,23 +385,28 @@ fn suck_reads() {
     said(output(&mut suck)).unwrap();
     let files = RealDisk.list(&articles).unwrap();
     assert_eq!(files.len(), 1, "{files:?}");
-    assert_eq!(read(&articles.join(&files[0].name)), stored(&server, FIRST));
-    server.stop();
+    assert_eq!(read(&articles.join(&files[0].name)), site.stored(FIRST));
 }
 
 #[test]
 fn inews_of_inn_posts() {
+    for site in Site::both() {
+        inews_of_inn_posts_at(&site);
+        site.stop();
+    }
+}
+
+fn inews_of_inn_posts_at(site: &Site) {
     let Some(mut inews) = program("/usr/bin/inews", "inn2-inews") else {
         return;
     };
-    let (spool, server) = server();
-    let settings = spool.folder().join("inn.conf");
+    let settings = site.spool.folder().join("inn.conf");
     let text = "domain: a.example\nfromhost: a.example\npathhost: a.example\nserver: 127.0.0.1\nmta: \"/bin/false %s\"\npathnews: /usr/lib/news\n\
                 hismethod: hisv6\nenableoverview: false\n";
     write(&settings, text.as_bytes());
     // A From of its own makes it add a Sender, `user%host`, which is no address.
     let mut child = inews
-        .args(["-h", "-S", "-O", "-p", &server.address.port().to_string()])
+        .args(["-h", "-S", "-O", "-p", &site.port().to_string()])
         .env("INNCONF", settings)
         .env("NNTPSERVER", "127.0.0.1")
         .stdin(Stdio::piped())
@@ -353,11 +423,10 @@ fn inews_of_inn_posts() {
         .write_all(text.as_bytes())
         .unwrap();
     said(output_of(child)).unwrap();
-    let kept = stored(&server, "<inews@t.example>");
+    let kept = site.stored("<inews@t.example>");
     assert_eq!(body(&kept), b".dot\ntext\n");
     let kept = String::from_utf8(kept).unwrap();
     assert!(kept.contains("%a.example\n"), "{kept}");
-    server.stop();
 }
 
 /// Octets of a part of a file in yEnc, which has every octet but NUL, LF and CR.
@@ -379,17 +448,23 @@ fn yenc(part: &[u8]) -> Vec<u8> {
 
 #[test]
 fn nzbget_puts_a_file_together_as_it_was() {
+    for site in Site::both() {
+        nzbget_puts_a_file_together_as_it_was_at(&site);
+        site.stop();
+    }
+}
+
+fn nzbget_puts_a_file_together_as_it_was_at(site: &Site) {
     const PART: usize = 40_000;
     let Some(mut nzbget) = program("/usr/bin/nzbget", "nzbget") else {
         return;
     };
-    let (spool, server) = server();
     let file: Vec<u8> = (0..100_000u32)
         .map(|n| (n.wrapping_mul(n) / 7 + n) as u8)
         .collect();
     let (size, parts) = (file.len(), file.len().div_ceil(PART));
     let mut segments = String::new();
-    let mut client = NewsClient::connect(server.address);
+    let mut client = NewsClient::connect(site.address());
     for (at, part) in file.chunks(PART).enumerate() {
         let (number, begin, len) = (at + 1, at * PART + 1, part.len());
         let head = format!(
@@ -412,15 +487,15 @@ fn nzbget_puts_a_file_together_as_it_was() {
             "<segment bytes=\"{len}\" number=\"{number}\">part{number}@t.example</segment>"
         );
     }
-    let list = spool.folder().join("file.nzb");
+    let list = site.spool.folder().join("file.nzb");
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<nzb xmlns=\"http://www.newzbin.com/DTD/2003/nzb\">\
          <file poster=\"a@b.example\" date=\"1767225600\" subject=\"&quot;file.bin&quot; yEnc (1/{parts})\">\
          <groups><group>misc.test</group></groups><segments>{segments}</segments></file></nzb>\n"
     );
     write(&list, text.as_bytes());
-    let home = folder(&spool, "nzbget");
-    let (main, port) = (home.display(), server.address.port());
+    let home = site.folder("nzbget");
+    let (main, port) = (home.display(), site.port());
     for option in [
         format!("MainDir={main}"),
         format!("DestDir={main}/done"),
@@ -438,5 +513,4 @@ fn nzbget_puts_a_file_together_as_it_was() {
         read(&home.join("done/file/file.bin")) == file,
         "another file came out"
     );
-    server.stop();
 }

@@ -161,5 +161,11 @@ fn filters_of_inn_judge() {
     assert_eq!(folded, "439 <3@t.example> From a@example.org");
     assert_eq!(send("<4@t.example>", "a test", "die"), "239 <4@t.example>");
     assert_eq!(send("<5@t.example>", "a test", "five"), "239 <5@t.example>");
+    // INN's own spelling stands in front of it, whatever the article's is.
+    let text = article("<6@t.example>", "misc.test");
+    let text = text.replace("Subject: a test", "sUBJECT: make money\r\n\tfast");
+    let text = text.replace("From: ", "FROM: ");
+    client.send(format!("TAKETHIS <6@t.example>\r\n{text}").as_bytes());
+    assert_eq!(client.line(), "439 <6@t.example> From a@example.org");
     server.stop();
 }

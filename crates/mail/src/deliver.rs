@@ -57,7 +57,7 @@ pub fn deliver_by(config: &ModerationConfig) -> Box<dyn Deliver> {
 /// A program such as sendmail.
 #[derive(Debug)]
 pub struct Program {
-    /// Its path and its arguments; `%s` is the recipient.
+    /// Its path and its arguments; `%s` is the recipient, `%f` the envelope sender.
     pub words: Vec<String>,
     /// It is killed after this, with what it started.
     pub limit: Duration,
@@ -67,13 +67,14 @@ pub struct Program {
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Program {
-    fn start(&self, to: &str) -> Result<Child, Undelivered> {
+    fn start(&self, mail: &Mail) -> Result<Child, Undelivered> {
         let (path, arguments) = self
             .words
             .split_first()
             .ok_or_else(|| Undelivered::new("no program is configured"))?;
         let arguments = arguments.iter().map(|word| match word.as_str() {
-            "%s" => to,
+            "%s" => mail.to.as_str(),
+            "%f" => mail.sender.as_str(),
             word => word,
         });
         Command::new(path)
@@ -123,7 +124,7 @@ impl Program {
 
 impl Deliver for Program {
     fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
-        let mut child = self.start(&mail.to)?;
+        let mut child = self.start(mail)?;
         let input = child.stdin.take();
         // Programs of this kind read lines that end in LF.
         let mut text = mail.text.clone();
@@ -183,7 +184,7 @@ mod tests {
     use crate::format::tests::mail;
 
     fn shell(script: &str, limit: Duration) -> Program {
-        let words = ["/bin/sh", "-c", script, "sh", "%s"];
+        let words = ["/bin/sh", "-c", script, "sh", "%s", "%f"];
         Program {
             words: words.map(str::to_owned).to_vec(),
             limit,
@@ -210,10 +211,10 @@ mod tests {
     fn a_program_gets_the_mail_and_the_recipient() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
-        let script = format!("echo \"$1\" > {0}; cat >> {0}", out.display());
+        let script = format!("echo \"$1 $2\" > {0}; cat >> {0}", out.display());
         shell(&script, LONG).deliver(&mail("<1@a>")).unwrap();
         let got = read_whole(&RealDisk, &out, 1000).unwrap();
-        let text = "mod@m.example\nTo: mod@m.example\nSubject: s\n\n.\n";
+        let text = "mod@m.example usenet@a.example\nTo: mod@m.example\nSubject: s\n\n.\n";
         assert_eq!(got, [text.as_bytes(), b"\xff\n"].concat());
     }
 

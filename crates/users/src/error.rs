@@ -27,7 +27,7 @@ pub enum Error {
     Unknown(String),
     /// A name that no user or group can have.
     #[error(
-        "{0:?} is no name of a user or group: give at most 64 octets without spaces, commas, colons, controls or @"
+        "{0:?} is no name of a user or group: give at most 64 octets without spaces, commas, colons or controls, and no @ in front"
     )]
     BadName(String),
     /// A password that cannot be taken.

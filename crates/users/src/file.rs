@@ -57,8 +57,11 @@ impl Contents {
 /// Whether a user or group can have this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    let is_of_name = |c: char| !c.is_whitespace() && !c.is_control() && !"@,:*\u{fffd}".contains(c);
-    (1..=NAME_OCTETS_MAX).contains(&name.len()) && name.chars().all(is_of_name) && name != "-"
+    let is_of_name = |c: char| !c.is_whitespace() && !c.is_control() && !",:*\u{fffd}".contains(c);
+    (1..=NAME_OCTETS_MAX).contains(&name.len())
+        && name.chars().all(is_of_name)
+        && name != "-"
+        && !name.starts_with('@')
 }
 
 /// The text of a file.

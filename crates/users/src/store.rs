@@ -373,6 +373,8 @@ mod tests {
             Err(Error::BadName(_))
         ));
         add(&users, "ada", &[]).unwrap();
+        add(&users, "ada@b.example", &[]).unwrap();
+        assert!(may(&users, "ada@b.example", "ada@b.example-password"));
         let groups = Change::Groups(vec!["a b".into()]);
         assert!(matches!(
             users.change("ada", groups),

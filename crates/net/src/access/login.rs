@@ -136,6 +136,6 @@ pub trait Logins: Debug + Send + Sync + 'static {
 
 /// Whether this can be the name of a user, as entries of `[[access]]` write it.
 pub(super) fn is_user_name(name: &str) -> bool {
-    let is_of_name = |c: char| !c.is_whitespace() && !c.is_control() && !"@,:*".contains(c);
-    !name.is_empty() && name.chars().all(is_of_name)
+    let is_of_name = |c: char| !c.is_whitespace() && !c.is_control() && !",:*".contains(c);
+    !name.is_empty() && name.chars().all(is_of_name) && !name.starts_with('@')
 }

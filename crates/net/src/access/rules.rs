@@ -381,7 +381,7 @@ fn are_names_right(entry: &AccessRule, wrong: &mut impl FnMut(&str, String)) {
     }
     for (at, user) in entry.users.iter().enumerate() {
         let name = user.strip_prefix('@').unwrap_or(user);
-        if name.is_empty() || name.contains([' ', '@', ',']) {
+        if name.is_empty() || name.starts_with('@') || name.contains([' ', ',']) {
             let right = format!("{user:?} must be a name, @ and the name of a group, or *");
             wrong(&format!("users[{at}]"), right);
         }
@@ -593,6 +593,8 @@ mod tests {
                     "*".into(),
                     "@".into(),
                     "a b".into(),
+                    "ada@b.example".into(),
+                    "@@staff".into(),
                 ],
                 post: "[".into(),
                 list_not: vec!["motd".into(), "GROUPS".into()],
@@ -609,6 +611,7 @@ mod tests {
             "[2].list_not[1]",
             "[2].users[3]",
             "[2].users[4]",
+            "[2].users[6]",
             "[2].read",
             "[2].post",
         ];

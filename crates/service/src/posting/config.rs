@@ -123,13 +123,15 @@ pub struct ModerationConfig {
     /// Whose group is whose, as in INN's file `moderators`: `pattern:address`, the first that matches holds; `%s` in an
     /// address is the group's name with dashes for dots. Empty: posts to moderated groups are refused.
     pub moderators: Vec<String>,
-    /// The program that mails go to, with its arguments; `%s` among them is the address. It gets the mail on its
-    /// standard input. No shell is involved.
+    /// The program that mails go to, with its arguments; `%s` among them is the address, `%f` the envelope sender, as in
+    /// `"/usr/sbin/sendmail -oi -f %f %s"` where the mail system lets this user say it. It gets the mail on its standard input. No
+    /// shell is involved.
     pub sendmail: String,
     /// The address and port of a mail server to use instead of the program; spoken to in clear, so it belongs on this
     /// machine or network. Empty: the program is used.
     pub smtp: String,
-    /// The envelope sender of mails, where bounces go; empty: `usenet@` and the path identity.
+    /// The envelope sender of mails, where bounces go, as `smtp` is told it, and a program by `%f`; empty: `usenet@` and the path
+    /// identity.
     pub sender: String,
     /// Whether an article is sent as an attachment of type application/news-transmission (RFC 5537 section 3.5.1)
     /// instead of as the mail itself.

@@ -86,6 +86,9 @@ impl Proto<'_> {
     pub fn mail(&self, id: MessageId<'_>, site: &Site<'_>, to: &str, encapsulate: bool) -> Vec<u8> {
         let mut article = Vec::with_capacity(self.headers.wire().len() + 512);
         self.completed(id, site, &[], &mut article);
+        if !encapsulate {
+            article = without_mail_fields(&article);
+        }
         article.extend_from_slice(b"\r\n");
         article.extend_from_slice(self.headers.body());
         let mut out = Vec::with_capacity(article.len() + 512);
@@ -195,6 +198,33 @@ fn field(name: &str, content: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(content);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Fields that say where a mail goes and how it came: an article's own would send it elsewhere, or stand there twice.
+const MAIL_FIELDS: [&str; 7] = [
+    "to",
+    "cc",
+    "bcc",
+    "received",
+    "return-path",
+    "delivered-to",
+    "dkim-signature",
+];
+
+/// A header block without such fields.
+fn without_mail_fields(head: &[u8]) -> Vec<u8> {
+    let mut is_left_out = false;
+    let lines = head.split_inclusive(|octet| *octet == b'\n');
+    let kept = lines.filter(|line| {
+        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            let name = line.split(|octet| *octet == b':').next();
+            let name = name.unwrap_or_default().to_ascii_lowercase();
+            is_left_out = name.starts_with(b"resent-")
+                || MAIL_FIELDS.iter().any(|field| field.as_bytes() == name);
+        }
+        !is_left_out
+    });
+    kept.flatten().copied().collect()
 }
 
 fn date(name: Known, time: UnixTime, out: &mut Vec<u8>) {
@@ -373,7 +403,9 @@ mod tests {
 
     #[test]
     fn a_mail_to_a_moderator() {
-        let text = "From: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\n..x\n.\n";
+        // What is a mail's own would send it elsewhere; two To fields no mail may have (RFC 5322 section 3.6).
+        let text = "From: Ada <ada@b.example>\nNewsgroups: mod.test\nTO: x@y.example,\n z@y.example\nSubject: s\nbcc: x@y.example\n\
+             Received: from a\n\tby b\nResent-To: x@y.example\n\n..x\n.\n";
         let mail = |encapsulate| {
             let octets = with(text, |proto, id, site| {
                 proto.mail(id, site, "mod@m.example", encapsulate)
@@ -385,7 +417,11 @@ mod tests {
         assert_eq!(mail(false), format!("To: mod@m.example\n{article}"));
         let whole = mail(true);
         let (head, inside) = whole.split_once("\n\n").unwrap();
-        assert_eq!(inside, article);
+        let own = article.replace(
+            "Subject: s\n",
+            "TO: x@y.example,\n z@y.example\nSubject: s\nbcc: x@y.example\nReceived: from a\n\tby b\nResent-To: x@y.example\n",
+        );
+        assert_eq!(inside, own);
         assert!(head.contains("Content-Type: application/news-transmission; usage=moderate"));
         assert!(
             head.starts_with("To: mod@m.example\nFrom: Ada <ada@b.example>\nSubject: s\nDate: ")

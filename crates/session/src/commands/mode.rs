@@ -34,7 +34,11 @@ where
             core.ending = Some(End::NoService);
         }
     } else if command.arg_is(0, "STREAM") && core.features.transit {
-        core.reply("203 Streaming permitted\r\n");
+        let line = match core.grant.feed {
+            true => "203 Streaming permitted\r\n",
+            false => core.not_permitted(),
+        };
+        core.reply(line);
     } else {
         core.reply("501 Unknown MODE\r\n");
     }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use newsreel_host::{RealClock, RealDisk};
+use newsreel_host::{Disk, RealClock, RealDisk};
 
+use crate::access::no_foreign_root;
 use crate::batches::damages::Damages;
 use crate::batches::kept::{FOLDER, Folder};
 use crate::batches::settled::Tally;
@@ -62,8 +63,12 @@ impl HandOver {
     /// The spool, and the directory of what is deferred or damaged.
     pub(super) fn places(&self) -> Result<(PathBuf, Folder)> {
         let spool = super::post::spool(self.spool.as_deref(), self.config.as_deref())?;
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        if self.keep.is_none() {
+            no_foreign_root(&disk, &spool)?;
+        }
         let keep = self.keep.clone().unwrap_or_else(|| spool.join(FOLDER));
-        let folder = Folder::new(Arc::new(RealDisk), Arc::new(RealClock::new()), keep);
+        let folder = Folder::new(disk, Arc::new(RealClock::new()), keep);
         Ok((spool, folder))
     }
 

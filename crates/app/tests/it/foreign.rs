@@ -41,6 +41,29 @@ fn filled() -> Spool {
     spool
 }
 
+/// What root writes in somebody else's spool its owner could not read: batches that rnews kept were left there for ever.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "gives a directory away")]
+fn root_writes_nothing_that_belongs_to_somebody_else() {
+    if newsreel_host::process::own_uid() != 0 {
+        println!("skipped: only root can give a spool away");
+        return;
+    }
+    let spool = filled();
+    let before = snapshot(&spool);
+    std::os::unix::fs::chown(spool.path(), Some(65_534), None).unwrap();
+    let batch = spool.config();
+    for words in [
+        &["group", "add", "other.test"][..],
+        &["rnews", batch.to_str().unwrap()],
+    ] {
+        let said = spool.error(words);
+        assert!(said.contains("belongs to user 65534"), "{words:?}: {said}");
+    }
+    assert!(snapshot(&spool) == before, "a file was made or changed");
+    std::os::unix::fs::chown(spool.path(), Some(0), None).unwrap();
+}
+
 #[test]
 fn who_looks_writes_nothing() {
     let spool = filled();

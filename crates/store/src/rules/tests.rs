@@ -91,6 +91,25 @@ fn the_rules_of_the_paper() {
     assert_eq!(choose(&rules, &nine, 5), Some(4));
 }
 
+/// A range of sizes: more than one limit, and at most the other.
+#[test]
+fn a_rule_takes_sizes_up_to_its_limit() {
+    let mut config = StoreConfig::two_buffers(1 << 20);
+    config.rules.truncate(1);
+    config.rules[0].larger_than = Some(100);
+    config.rules[0].octets_max = Some(2000);
+    let rules = Rules::new(&config).unwrap();
+    for (octets, takes) in [(100, false), (101, true), (2000, true), (2001, false)] {
+        let chosen = choose(&rules, "misc.test", octets);
+        assert_eq!(chosen.is_some(), takes, "{octets}");
+    }
+    let said = explain(&rules, "misc.test", 2001);
+    assert!(
+        said[0].contains("2001 octets") && said[0].contains("2000"),
+        "{said:?}"
+    );
+}
+
 /// What the rules say, as lines.
 fn explain(rules: &Rules, newsgroups: &str, octets: u64) -> Vec<String> {
     notes(&asked(&in_groups(newsgroups), octets, |subject| {

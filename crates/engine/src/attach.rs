@@ -308,7 +308,7 @@ impl Engine {
             }
         }
         attach.file()?;
-        attach.look_at_room()?;
+        attach.look_at_room();
         Ok(attach.report)
     }
 }
@@ -363,24 +363,28 @@ impl Attach<'_> {
     }
 
     /// Whether all of them have room: what would lack it, or how many are gone again.
-    fn look_at_room(&mut self) -> Result<(), Error> {
+    fn look_at_room(&mut self) {
         if self.what.dry_run {
             let all = self.targets.values();
             let lacks = all.filter_map(|it| it.target.shortage(it.octets, it.largest));
             self.report.shortages = lacks.collect();
             self.report.shortages.sort_unstable();
-            return Ok(());
+            return;
+        }
+        let mut all = self.targets.values();
+        if self.report.is_cut || !all.any(|it| it.target.shortage(it.octets, it.largest).is_some())
+        {
+            return;
         }
         let shared = &self.engine.shared;
         let history = shared.views.history();
         for hash in &self.thought_of {
-            let Some(entry) = history.lookup(hash)? else {
+            let Ok(Some(entry)) = history.lookup(hash) else {
                 continue;
             };
             let is_there = entry.token.is_some_and(|it| shared.store.is_live(&it));
             self.report.overwritten += u64::from(!is_there);
         }
-        Ok(())
     }
 
     /// Whether it came before, among so many.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use newsreel_journal::{Cursor, Error as JournalError};
 use newsreel_wire::article::Content;
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime, newsgroups};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -109,15 +109,15 @@ pub enum FeedRead {
     },
 }
 
-/// The groups by which an article is chosen, as INN has it: those that Newsgroups names, and the one of this server that a control
-/// message, or what is for no group here, is filed in instead.
+/// The groups by which an article is chosen: those that Newsgroups names, and the one of this server that a control message is
+/// filed in; where it is filed in `junk`, as none of its groups is here, that one alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FedGroups<'a> {
     /// The content of Newsgroups, with the names that are not here.
     pub newsgroups: &'a [u8],
     /// `control`, `control.cancel` and the like, or `junk`, where it is filed there.
     pub filed_in: Option<&'a str>,
-    /// It is filed there, and Newsgroups names no group of this server: what it names is not why it goes anywhere.
+    /// It is filed in `junk`: what Newsgroups names is not why it goes anywhere.
     pub is_strange: bool,
 }
 
@@ -134,15 +134,14 @@ impl<'a> FedGroups<'a> {
 
     /// ... and where it is filed.
     #[must_use]
-    pub fn filed(newsgroups: &'a [u8], group: &'a str, is_here: impl Fn(&str) -> bool) -> Self {
+    pub fn filed(newsgroups: &'a [u8], group: &'a str) -> Self {
         if !is_set_apart(group) {
             return Self::named(newsgroups);
         }
-        let mut names = newsgroups::split(newsgroups).flatten();
         Self {
             newsgroups,
             filed_in: Some(group),
-            is_strange: !names.any(|name| is_here(name.as_str())),
+            is_strange: group == "junk",
         }
     }
 }
@@ -221,10 +220,8 @@ impl FeedCursor {
                     let group = first.filter(|_| may_be_apart);
                     let group = group.and_then(|group| groups.by_id(group));
                     let named = FedGroups::named(feed.newsgroups);
-                    let chosen_by = group.as_ref().map_or(named, |group| {
-                        let is_here = |name: &str| groups.by_name(name).is_some();
-                        FedGroups::filed(feed.newsgroups, group.name(), is_here)
-                    });
+                    let filed = |group| FedGroups::filed(feed.newsgroups, group);
+                    let chosen_by = group.as_ref().map_or(named, |group| filed(group.name()));
                     if visit(&fed(sequence, &feed, &article, chosen_by)).is_break() {
                         stopped_at = Some(sequence);
                         break;

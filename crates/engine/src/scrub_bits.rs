@@ -80,6 +80,10 @@ impl Bits {
         let Some(_nothing_moves) = shared.moving.rests().filter(|_| !withdrawn.is_empty()) else {
             return;
         };
+        // Behind an old log it may lead to where an article was before it moved here.
+        let state = shared.scrubs.lock();
+        withdrawn.retain(|(token, _)| !state.is_distrusted(token.buffer(), token.position()));
+        drop(state);
         withdrawn.retain(|(token, hash)| {
             let known = history.lookup(hash);
             known.is_ok_and(|entry| entry.is_some_and(|entry| !entry.leads_to(token)))

@@ -8,7 +8,7 @@
 //! looks again.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_index::Led;
@@ -192,7 +192,8 @@ impl<'a> Strays<'a> {
         }
         let went = self.went(&left);
         for (file, hash) in left {
-            let is_to_go = file.is_plain && hash.is_some_and(|hash| went.contains(&hash));
+            let is_ours = file.is_plain && is_made_name(&file.path);
+            let is_to_go = is_ours && hash.is_some_and(|hash| went.contains(&hash));
             if is_to_go && self.buffer.remove_copy(&file.path).is_ok() {
                 self.withdrawn += 1;
             } else {
@@ -262,4 +263,13 @@ impl<'a> Strays<'a> {
             .map(|said| format!("buffer {buffer}: {said}"))
             .collect()
     }
+}
+
+/// Whether a file is called as sets of files call theirs: by numbers, and `+` where a name was taken.  Others somebody else put there.
+fn is_made_name(path: &Path) -> bool {
+    let name = path.file_name().map(std::ffi::OsStr::as_encoded_bytes);
+    name.is_some_and(|name| {
+        name.iter()
+            .all(|octet| octet.is_ascii_hexdigit() || b"+-".contains(octet))
+    })
 }

@@ -468,23 +468,22 @@ mod tests {
         }
     }
 
-    /// As INN has it: a control message goes where its groups or the one that it is filed in go, and what is filed in `junk`, as none of
-    /// its groups is here, goes where `junk` goes. Patterns of these matched nothing, and who wrote `!junk` sent all of it.
+    /// A control message goes where its groups or the one that it is filed in go (a newgroup to those who would have the group), and what is
+    /// filed in `junk`, as none of its groups is here, goes where `junk` goes. Patterns of these matched nothing, and who wrote `!junk` sent all of it.
     #[test]
     fn what_is_filed_apart_goes_by_where_it_is_filed() {
-        let here = |name: &str| name == "misc.test";
-        let junk = FedGroups::filed(b"no.such", "junk", here);
-        let cancel = FedGroups::filed(b"misc.test,no.such", "control.cancel", here);
-        let newgroup = FedGroups::filed(b"no.such", "control.newgroup", here);
-        let plain = FedGroups::filed(b"misc.test,no.such", "misc.test", here);
+        let junk = FedGroups::filed(b"no.such", "junk");
+        let cancel = FedGroups::filed(b"misc.test,no.such", "control.cancel");
+        let newgroup = FedGroups::filed(b"no.such", "control.newgroup");
+        let plain = FedGroups::filed(b"misc.test,no.such", "misc.test");
         for (feed, expected) in [
             ("*", [true, true, true, true]),
-            ("*,!control,!control.*,!junk", [false, true, false, true]),
+            ("*,!control,!control.*,!junk", [false, true, true, true]),
             ("*,@control.*,@junk", [false, false, false, true]),
             ("control,control.*", [false, true, true, false]),
             ("control.newgroup", [false, false, true, false]),
             ("junk", [true, false, false, false]),
-            ("no.*", [false, true, false, true]),
+            ("no.*", [false, true, true, true]),
             ("junk,@no.*", [false, false, false, false]),
             ("misc.*", [false, true, false, true]),
         ] {

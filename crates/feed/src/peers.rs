@@ -480,7 +480,7 @@ impl Peers {
             token: None,
             id: id.as_bytes(),
             path: content(Known::Path),
-            groups: self.groups_of(content(Known::Newsgroups), content(Known::Xref)),
+            groups: Self::groups_of(content(Known::Newsgroups), content(Known::Xref)),
             distribution: content(Known::Distribution),
             is_posted: first.is_some_and(|it| matches!(it.diagnostic, Diagnostic::Posted(_))),
             is_control: headers.get(Known::Control).is_some(),
@@ -508,12 +508,11 @@ impl Peers {
     }
 
     /// What an article is chosen by, by the first group in its Xref.
-    fn groups_of<'a>(&self, newsgroups: &'a [u8], xref: &'a [u8]) -> FedGroups<'a> {
+    fn groups_of<'a>(newsgroups: &'a [u8], xref: &'a [u8]) -> FedGroups<'a> {
         let xref = str::from_utf8(xref).unwrap_or_default();
         let place = xref.split_whitespace().nth(1);
         let group = place.and_then(|place| place.rsplit_once(':'));
-        let is_here = |name: &str| self.engine.group(name).is_some();
-        let filed = |(group, _)| FedGroups::filed(newsgroups, group, is_here);
+        let filed = |(group, _)| FedGroups::filed(newsgroups, group);
         group.map_or(FedGroups::named(newsgroups), filed)
     }
 

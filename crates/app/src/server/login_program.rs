@@ -156,6 +156,7 @@ mod tests {
             ("User:ada\r\n", "ada", &[][..]),
             ("user:ada\ngroups:staff,news\n", "ada", &["staff", "news"]),
             ("hello\nuser:ada", "ada", &[]),
+            ("user:ada@b.example", "ada@b.example", &[]),
         ] {
             let user = user_of(text.as_bytes()).unwrap();
             assert_eq!(
@@ -168,7 +169,7 @@ mod tests {
             "ada\n",
             "user: ada\n",
             "user:\n",
-            "user:a@b\n",
+            "user:@staff\n",
             "user:ada\ngroups:\n",
             "user:ada\ngroups:a b\n",
             "error:no idea\nuser:ada\n",

@@ -1,16 +1,18 @@
 //! `newsreel access explain`: the rules of a configuration, as the server takes them.
 
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::io::{BufRead as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_host::process::kill_group;
 use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk, read_whole, replace_file};
 
 use crate::client::NewsClient;
 use crate::lifecycle::wait_for;
+use crate::real_clients::Screen;
 use crate::spool::{Spool, newsreel};
 
 const RULES: &str = r#"
@@ -439,24 +441,27 @@ fn at_a_terminal_the_password_is_asked_for() {
         command.env("NEWSREEL_CONFIG", "").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut input = child.stdin.take().unwrap();
+        let screen = Screen::watch(child.stdout.take().unwrap());
         let mut shown = String::new();
         for (asked, typed) in ["Password for ada: ", "The same again: "]
             .into_iter()
             .zip(typed)
         {
             while !shown.ends_with(asked) {
-                let mut octet = [0];
-                output
-                    .read_exact(&mut octet)
-                    .unwrap_or_else(|_| panic!("{shown}"));
-                shown.push(char::from(octet[0]));
+                let Some(part) = screen.more() else {
+                    kill_group(child.id());
+                    panic!("{shown}");
+                };
+                shown += &part;
             }
             // What is typed before the terminal hides it is thrown away.
-            std::thread::sleep(Duration::from_millis(300));
+            std::thread::sleep(Duration::from_secs(2));
             input.write_all(format!("{typed}\n").as_bytes()).unwrap();
         }
-        output.read_to_string(&mut shown).unwrap();
+        while let Some(part) = screen.more() {
+            shown += &part;
+        }
         (child.wait().unwrap().success(), shown)
     };
     let (done, shown) = at_terminal("add", ["correct-horse", "correct-house"]);

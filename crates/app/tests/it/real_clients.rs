@@ -75,6 +75,11 @@ impl Screen {
         Self { parts, shown }
     }
 
+    /// What comes next; none: nothing more does.
+    pub(crate) fn more(&self) -> Option<String> {
+        self.parts.recv_timeout(PATIENCE).ok()
+    }
+
     /// Waits until this comes; `false`: it does not.
     pub(crate) fn shows(&mut self, what: &str) -> bool {
         loop {
@@ -82,9 +87,9 @@ impl Screen {
                 self.shown.drain(..at + what.len());
                 return true;
             }
-            match self.parts.recv_timeout(PATIENCE) {
-                Ok(part) => self.shown += &part,
-                Err(_) => return false,
+            match self.more() {
+                Some(part) => self.shown += &part,
+                None => return false,
             }
         }
     }

@@ -122,7 +122,7 @@ async fn feeds_see_what_is_filed_apart() {
         (None, false),
         apart("junk", true),
         apart("control.cancel", false),
-        apart("control", true),
+        apart("control", false),
     ];
     assert_eq!(filed(&world), expected);
     world.engine.remove_group("control.cancel").unwrap();

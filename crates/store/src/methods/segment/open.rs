@@ -307,6 +307,14 @@ fn first(opening: &Opening<'_>, config: &SetConfig, geometry: &Geometry) -> Resu
                 config.name
             )));
         }
+        None if opening.register.is_in_doubt() => {
+            return Err(Error::Config(format!(
+                "set {:?} has no files, and the spool's register of buffers, of which both files are damaged, cannot tell whether it \
+                 had some; mount its disk or restore it; if it never had, take it out of the configuration for one start, which \
+                 makes the register again",
+                config.name
+            )));
+        }
         None => opening.register.next_id(opening.known)?,
     };
     header_for(opening, config, geometry, id)

@@ -110,13 +110,16 @@ async fn a_feed_does_not_run_over_the_mark_and_a_checkpoint_has_room() {
         (id, text.replace("Subject:", &subject).into_bytes())
     };
     // The clock stands still, so that no time passes between looks.
-    let mut sent = 0;
+    let (mut sent, mut was_full) = (0, false);
     let why = loop {
         match world.engine.status().paused {
             Some(why) if why.contains(" left, ") => break why,
             // Checkpoints cannot keep up, on a busy machine.
-            Some(_) => std::thread::sleep(Duration::from_millis(1)),
-            None => {}
+            Some(_) => {
+                was_full = true;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            None => was_full = false,
         }
         let articles: Vec<_> = (sent..sent + 500).map(long).collect();
         for outcome in world.send(&articles).await {
@@ -131,6 +134,8 @@ async fn a_feed_does_not_run_over_the_mark_and_a_checkpoint_has_room() {
     // As the look had it: the checkpoint that it called for uses the disk already.
     let (free, kept) = why.split_once(" left, ").unwrap();
     let (free, kept) = (octets(free), octets(kept.split(" are ").next().unwrap()));
+    // Who takes nothing already, for that, wants a quarter more before it takes anything: the feed ended before.
+    let kept = if was_full { kept / 5 * 4 } else { kept };
     // What one look may miss, and the segment that is made ahead; the figures are whole MiB, rounded.
     let missed = (8 << 20) + (2 << 20) + (1 << 20);
     assert!(free + missed >= kept, "{why} after {sent}");

@@ -1,11 +1,10 @@
 //! Cancels and Supersedes: who may take an article out, before and after it came, and that it stays out.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use newsreel_engine::{Cancels, GroupSpec};
-use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{MemoryDisk, Op};
+use newsreel_host::MemoryDisk;
+use newsreel_host::disk::FaultyDisk;
 use newsreel_service::{
     Connection, ConnectionId, Neighbour, NewsService as _, Offer, Outcome, Reject,
 };
@@ -488,35 +487,12 @@ async fn a_chain_in_one_write_comes_out_as_one_by_one() {
 async fn a_cancel_whose_commit_failed_keeps_nothing_out() {
     let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
-    let mut number = 0;
-    // Something else of the log may be synced just then, as the segment that is to come: then articles are put off until that went well.
-    let failed = loop {
-        number += 1;
-        assert!(number < 500, "no commit failed");
-        faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
-        let sent = [cancel(&format!("c{number}"), &number.to_string(), KEY)];
-        match world.send(&sent).await[..] {
-            [Outcome::Failed] => break sent,
-            [Outcome::Deferred(_)] => {
-                // It must be had before the next try, or that fails as well.
-                faulty.clear();
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            ref other => assert_eq!(other, [Outcome::Accepted]),
-        }
-    };
+    let cancels = |number: usize| vec![cancel(&format!("c{number}"), &number.to_string(), KEY)];
+    let (number, _) = world.until_a_commit_fails(&faulty, cancels).await;
     let target = number.to_string();
-    world.wait_until("the log", |world| world.engine.status().paused.is_none());
-    let mut outcome = world.send(&[with(&target, LOCK)]).await;
-    for _ in 0..500 {
-        if !matches!(outcome[..], [Outcome::Failed | Outcome::Deferred(_)]) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        outcome = world.send(&[with(&target, LOCK)]).await;
-    }
-    assert_eq!(outcome, [Outcome::Accepted]);
+    let outcome = world.send_until_answered(&with(&target, LOCK)).await;
+    assert_eq!(outcome, Outcome::Accepted);
     // It takes it out when it comes again.
-    assert_eq!(world.send(&failed).await, [Outcome::Accepted]);
+    assert_eq!(world.send(&cancels(number)).await, [Outcome::Accepted]);
     assert!(!is_there(&world, &target).await);
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_engine::{ArticleRef, CheckReport, EngineConfig, GroupSpec, Reason, Withdrawal};
-use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk as _, MemoryDisk, Op};
+use newsreel_host::disk::FaultyDisk;
+use newsreel_host::{Disk as _, MemoryDisk};
 use newsreel_index::{Liveness, Views};
 use newsreel_service::{Outcome, Part};
 use newsreel_store::SetConfig;
@@ -257,20 +257,11 @@ async fn articles_of_a_commit_that_failed_are_counted() {
     };
     let sent: Vec<_> = batch(0);
     world.send(&sent).await;
-    let mut lost = 0;
-    for attempt in 1..50 {
-        // It may meet a file of the log that is made beforehand, or what the log says when nothing comes: then it rests for a while.
-        world.wait_until("the log", |world| world.engine.status().paused.is_none());
-        faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
-        let sent: Vec<_> = batch(1000 * attempt);
-        let outcomes = world.send(&sent).await.into_iter();
-        lost = outcomes.filter(|it| *it == Outcome::Failed).count() as u64;
-        if lost > 0 {
-            break;
-        }
-    }
-    assert!(lost > 0);
-    world.wait_until("the log", |world| world.engine.status().paused.is_none());
+    let (_, outcomes) = world
+        .until_a_commit_fails(&faulty, |nth| batch(1000 * nth))
+        .await;
+    let is_lost = |it: &&Outcome| **it == Outcome::Failed;
+    let lost = outcomes.iter().filter(is_lost).count() as u64;
     let sent: Vec<_> = batch(200);
     world.send(&sent).await;
     let report = check(&world);

@@ -1,11 +1,10 @@
 //! newgroup, rmgroup and checkgroups: done where a rule lets them, else told and done when approved; nothing by what is malformed.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use newsreel_engine::{ArticleRef, ControlReport, GroupAsked, GroupSpec};
-use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_host::disk::FaultyDisk;
+use newsreel_host::{Disk, MemoryDisk};
 use newsreel_service::posting::{Mail, MailDrop, MailRefused};
 use newsreel_service::{Outcome, Reject};
 
@@ -305,24 +304,20 @@ async fn a_message_whose_commit_failed_is_heeded_when_it_comes_again() {
     let memory = MemoryDisk::new();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let world = world_on(Arc::new(faulty.clone()), &["all:*:*:doit"]);
-    let sent = [message("1", ADMIN, "newgroup alt.new", "")];
-    faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium).nth(1));
-    assert_eq!(world.send(&sent).await, [Outcome::Failed]);
-    assert_eq!(groups(&world), AT_FIRST);
-    world.wait_until("the log", |world| world.engine.status().paused.is_none());
-    let mut outcome = world.send(&sent).await;
-    for _ in 0..500 {
-        if outcome == [Outcome::Accepted] {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        outcome = world.send(&sent).await;
-    }
-    assert_eq!(outcome, [Outcome::Accepted]);
-    assert_eq!(groups(&world)[0], "alt.new y");
+    let made = |nth: usize| {
+        let control = format!("newgroup alt.n{nth}");
+        message(&nth.to_string(), ADMIN, &control, "")
+    };
+    let sent = |nth| vec![made(nth)];
+    let (nth, _) = world.until_a_commit_fails(&faulty, sent).await;
+    let group = format!("alt.n{nth} y");
+    assert!(!groups(&world).contains(&group));
+    let again = world.send_until_answered(&made(nth)).await;
+    assert_eq!(again, Outcome::Accepted);
+    assert!(groups(&world).contains(&group));
     let crashed = Arc::new(memory.crash_losing_all());
     let after = open_on(crashed, &world.config, &world.clock);
-    assert_eq!(groups(&after)[0], "alt.new y");
+    assert!(groups(&after).contains(&group));
 }
 
 /// Mails that were made.

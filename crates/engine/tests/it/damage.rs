@@ -148,16 +148,10 @@ async fn a_rebuild_brings_back_nothing_that_was_never_committed() {
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
     world.send(&articles(0, 30)).await;
-    let (mut first, mut lost) = (0, Vec::new());
-    // A segment of the log that is made ready at this moment may meet the fault in a commit's place: it has time before each.
-    while !lost.contains(&Outcome::Failed) && first < 5000 {
-        first += 1000;
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
-        lost = world.send(&articles(first, 30)).await;
-    }
-    assert!(lost.contains(&Outcome::Failed), "{lost:?}");
-    world.wait_until("the log", |world| world.engine.status().paused.is_none());
+    let (nth, _) = world
+        .until_a_commit_fails(&faulty, |nth| articles(1000 * nth, 30))
+        .await;
+    let first = 1000 * nth;
     let again = world.send(&articles(first, 15)).await;
     assert!(
         again

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_engine::{Engine, EngineConfig, GroupSpec, LocalService};
-use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, Op};
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, ConnectionId, NewsService, Outcome,
     OverviewRows, Part, ServiceError, Transfer, TransferKind,
@@ -201,6 +202,40 @@ impl World {
             }
         }
         outcomes.into_iter().map(Option::unwrap).collect()
+    }
+
+    /// Sends the articles of `make(1)`, `make(2)`, ... until a commit of one of them failed; which one, and what was said of its articles.
+    ///
+    /// The fault may meet another sync of the log, as that of the segment which is to come: articles are put off then, or taken.
+    pub(crate) async fn until_a_commit_fails(
+        &self,
+        faulty: &FaultyDisk,
+        make: impl Fn(usize) -> Vec<(String, Vec<u8>)>,
+    ) -> (usize, Vec<Outcome>) {
+        for nth in 1..500 {
+            self.wait_until("the log", |world| world.engine.status().paused.is_none());
+            faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
+            let outcomes = self.send(&make(nth)).await;
+            faulty.clear();
+            if outcomes.contains(&Outcome::Failed) {
+                self.wait_until("the log", |world| world.engine.status().paused.is_none());
+                return (nth, outcomes);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no commit failed");
+    }
+
+    /// Sends it again for as long as the server cannot take it yet.
+    pub(crate) async fn send_until_answered(&self, one: &(String, Vec<u8>)) -> Outcome {
+        for _ in 0..500 {
+            let outcome = self.send(std::slice::from_ref(one)).await[0];
+            if !matches!(outcome, Outcome::Failed | Outcome::Deferred(_)) {
+                return outcome;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{} was put off for ever", one.0);
     }
 
     pub(crate) async fn read(&self, query: ArticleQuery<'_>, part: Part) -> Option<String> {

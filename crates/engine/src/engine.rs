@@ -529,13 +529,28 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
 }
 
 /// What is known of scrubs; where the log was too old, what is in the buffers by now is noted first: of that only their bitmaps may know that
-/// it was withdrawn.
+/// it was withdrawn.  So is what buffers were found to lack; they are told of what earlier starts found.
 fn scrubs(config: &EngineConfig, disk: &Arc<dyn Disk>, store: &Store) -> ScrubState {
     let mut scrubs = ScrubState::load(disk.as_ref(), &config.spool);
-    if store.are_bits_newer() {
-        for buffer in store.reader().buffers() {
+    let reader = store.reader();
+    scrubs
+        .lacking
+        .retain(|(buffer, _), end| *end > reader.floor(*buffer));
+    let mut is_news = store.are_bits_newer();
+    for buffer in reader.buffers() {
+        if store.are_bits_newer() {
             scrubs.distrust(buffer.id(), newest_in(buffer));
         }
+        let found = buffer.lacking();
+        let known = scrubs.lacking.iter();
+        for ((_, from), end) in known.filter(|((of, _), _)| *of == buffer.id()) {
+            buffer.lacked(*from..*end);
+        }
+        for stretch in found {
+            is_news |= scrubs.lacks(buffer.id(), stretch);
+        }
+    }
+    if is_news {
         scrubs.save(disk.as_ref(), &config.spool);
     }
     scrubs

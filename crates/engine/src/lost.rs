@@ -17,7 +17,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub(crate) struct LostArticle {
     pub(crate) token: Token,
-    hash: IdHash,
+    pub(crate) hash: IdHash,
     pub(crate) sequence: Option<Sequence>,
     pub(crate) id: Option<String>,
     pub(crate) places: Vec<(GroupId, ArticleNumber)>,

@@ -328,6 +328,7 @@ fn left_over(
         last: Sequence(recovered.end.0.saturating_sub(1)),
         before: None,
         article_octets_max: u64::from(config.articles.octets_max),
+        commit_octets_max: u64::from(config.sequencer.commit_octets_max),
         is_hurt: recovered.cut.is_some() || recovered.damage_count > 0 || is_behind,
     };
     let left = store.left_over(&replay.marks(), missing)?;
@@ -483,6 +484,7 @@ fn not_over_articles(store: &Store, spool: &Spool, is_new: bool) -> Result<(), E
         last: Sequence::ZERO,
         before: None,
         article_octets_max: 0,
+        commit_octets_max: 0,
         is_hurt: false,
     };
     if is_new && spool.key.is_some() && store.may_have_left(&[], missing)? {
@@ -610,6 +612,7 @@ fn restore(
         last: Sequence(first.0.saturating_sub(1)),
         before: Some(before),
         article_octets_max: u64::from(stores.config.articles.octets_max),
+        commit_octets_max: u64::from(stores.config.sequencer.commit_octets_max),
         is_hurt: true,
     };
     let store = stores.get(replay)?;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use newsreel_store::{BatchWrite, BufferReader};
-use newsreel_wire::{BufferId, Position, Token};
+use newsreel_wire::{BufferId, IdHash, Position, Token};
 
 use crate::counters::Counters;
 use crate::engine::Engine;
@@ -46,11 +46,11 @@ impl Shared {
         self.have_done(Request::Write(write));
     }
 
-    /// Has something done with the next commit, and waits for that, not for ever.
-    pub(crate) fn have_done(&self, request: Request) {
+    /// Has something done with the next commit, and waits for that, not for ever; whether it was done.
+    pub(crate) fn have_done(&self, request: Request) -> bool {
         let (answer, answered) = sync_channel(1);
         self.inbox.push_event(Event::Request(request, answer));
-        let _ = answered.recv_timeout(PATIENCE);
+        matches!(answered.recv_timeout(PATIENCE), Ok(Ok(())))
     }
 
     /// Damage that was not met before is told in the log, and counted.
@@ -188,8 +188,8 @@ impl Scrubber for Background<'_> {
 
     fn damaged(&mut self, _: Damage) {}
 
-    fn removed(&mut self, token: &Token) -> bool {
-        self.shared.withdraw_removed(token)
+    fn removed(&mut self, token: &Token, id_hash: &IdHash) -> bool {
+        self.shared.withdraw_removed_in_turn(token, id_hash)
     }
 }
 
@@ -251,8 +251,8 @@ impl Scrubber for Asked<'_> {
         self.report.headers.push(what);
     }
 
-    fn removed(&mut self, token: &Token) -> bool {
-        self.shared.withdraw_removed(token)
+    fn removed(&mut self, token: &Token, id_hash: &IdHash) -> bool {
+        self.shared.withdraw_removed_in_turn(token, id_hash)
     }
 }
 

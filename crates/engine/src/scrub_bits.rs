@@ -1,9 +1,11 @@
 //! The bitmap of a buffer beside its articles, as the scrub passes them: where they do not agree it is written again.
 //!
 //! Nothing is served by it, so what cannot be told for certain is left: stretches with damage in them, and what withdrawals
-//! are still about to change.  A bit where nothing begins may be all that is left of an article: it is cleared where that is
-//! known to have been withdrawn, or something else lies there, and is told of otherwise.
+//! are still about to change.  A bit where nothing begins may be all that is left of an article: it is told of where pages
+//! are empty between articles, or the log was an old one.  Elsewhere it is cleared, unless the history leads there.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use newsreel_store::{BufferReader, WrongBits};
@@ -12,6 +14,9 @@ use newsreel_wire::{IdHash, Position, Token};
 use crate::requests::Request;
 use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
+
+/// So many gaps of a buffer are kept in mind.
+pub(crate) const GAPS_MAX: usize = KNOWN_MAX;
 
 /// What the scrub has passed since it looked last, and what it found.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub(crate) struct Bits {
     is_written: bool,
     /// Where nothing is, and the bitmap says that an article begins.
     doubtful: Vec<Position>,
+    /// Whole pages between articles in which nothing is, from the beginning on.
+    pub(crate) gaps: Vec<Range<Position>>,
 }
 
 impl Bits {
@@ -42,6 +49,7 @@ impl Bits {
             wrong: 0,
             is_written: true,
             doubtful: Vec::new(),
+            gaps: Vec::new(),
         }
     }
 
@@ -146,7 +154,8 @@ impl Bits {
         Ok(())
     }
 
-    /// Clears the bits of those in doubt that the history knows to be withdrawn; the others come back, in order.
+    /// Clears the bits of those in doubt that the history knows to be withdrawn, or does not know, where nothing else speaks for them; the
+    /// others come back, in order.
     pub(crate) fn settle(
         &mut self,
         shared: &Shared,
@@ -160,14 +169,15 @@ impl Bits {
         };
         let stretch = *first..Position(last.0.saturating_add(1));
         let history = shared.views.history();
-        let mut withdrawn = Vec::new();
+        let mut known = BTreeMap::new();
         let asked = history
             .tokens_in(buffer.id(), stretch)
             .and_then(|mut walk| {
                 while walk.step(history, |led| {
                     let at = led.token.position();
-                    if led.is_withdrawn && doubtful.binary_search(&at).is_ok() {
-                        withdrawn.push(at);
+                    if doubtful.binary_search(&at).is_ok() {
+                        // Whoever is led there still counts.
+                        *known.entry(at).or_insert(true) &= led.is_withdrawn;
                     }
                 })? {}
                 Ok(())
@@ -176,10 +186,18 @@ impl Bits {
             tracing::warn!(buffer = buffer.name(), %error, "what was withdrawn there cannot be told");
             return Vec::new();
         }
-        doubtful.retain(|at| !withdrawn.contains(at));
+        let state = shared.scrubs.lock();
+        let is_stray = |at: &Position| match known.get(at) {
+            Some(is_withdrawn) => *is_withdrawn,
+            None => !state.is_distrusted(buffer.id(), *at) && !self.is_in_gap(*at),
+        };
+        let (mut stray, left): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_stray);
+        drop(state);
+        // What was overwritten meanwhile may be where another article begins.
+        stray.retain(|at| *at >= buffer.floor());
         let wrong = WrongBits {
             missing: Vec::new(),
-            extra: withdrawn,
+            extra: stray,
         };
         if !wrong.extra.is_empty() {
             self.wrong += wrong.extra.len() as u64;
@@ -190,7 +208,12 @@ impl Bits {
                 }
             }
         }
-        doubtful
+        left
+    }
+
+    /// Whether whole pages between articles are empty there; where there are more than are kept in mind, any may be.
+    fn is_in_gap(&self, at: Position) -> bool {
+        self.gaps.len() > GAPS_MAX || self.gaps.iter().any(|gap| gap.contains(&at))
     }
 
     /// What was found, for people; it is logged, too.

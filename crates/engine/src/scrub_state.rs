@@ -3,6 +3,7 @@
 //! It is kept in the spool's file `scrub`, so that a pass goes on where it was after a restart and no damage is told twice.
 //! It is a hint: where it is lost or damaged, the next pass begins at the beginning.  `docs/formats/spool.md` has the layout.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -18,8 +19,8 @@ const FILE: &str = "scrub";
 const WORDS: &str = "newsreel scrub 1 ";
 /// So many damaged places are kept in mind, so that each is told once.
 pub const KNOWN_MAX: usize = 1000;
-/// A line for each of them and for each of 65,535 buffers, and two more.
-const OCTETS_MAX: usize = 128 * KNOWN_MAX + (4 << 20);
+/// A line for each of them, as many of what buffers lack, one for each of 65,535 buffers, and two more.
+const OCTETS_MAX: usize = 2 * 128 * KNOWN_MAX + (4 << 20);
 
 /// What a pass has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +61,8 @@ pub(crate) struct ScrubState {
     pub(crate) known: BTreeMap<(BufferId, Position), u64>,
     /// Where buffers went on behind a log that was too old: of what lies before only the bitmaps may know that it was withdrawn.
     pub(crate) distrusted: BTreeMap<BufferId, Position>,
+    /// What buffers lack that were put back as they had been before: where each stretch begins, and where it ends.
+    pub(crate) lacking: BTreeMap<(BufferId, Position), Position>,
 }
 
 impl ScrubState {
@@ -92,6 +95,18 @@ impl ScrubState {
     pub(crate) fn distrust(&mut self, buffer: BufferId, before: Position) {
         let known = self.distrusted.entry(buffer).or_default();
         *known = before.max(*known);
+    }
+
+    /// A start found that the buffer lacks this; whether that is news.
+    pub(crate) fn lacks(&mut self, buffer: BufferId, stretch: Range<Position>) -> bool {
+        let is_full = self.lacking.len() >= KNOWN_MAX;
+        let end = match self.lacking.entry((buffer, stretch.start)) {
+            Entry::Vacant(_) if is_full => return false,
+            entry => entry.or_default(),
+        };
+        let is_news = stretch.end > *end;
+        *end = stretch.end.max(*end);
+        is_news
     }
 
     /// Whether the bitmap of a buffer may know better than the history what was withdrawn there.
@@ -185,6 +200,9 @@ fn print(state: &ScrubState) -> String {
     for (buffer, before) in &state.distrusted {
         let _ = writeln!(out, "distrusted {}", place((*buffer, *before)));
     }
+    for (at, end) in &state.lacking {
+        let _ = writeln!(out, "lacks {} {}", place(*at), place((at.0, *end)));
+    }
     for (at, pass) in &state.known {
         let _ = writeln!(out, "damaged {} {pass}", place(*at));
     }
@@ -245,6 +263,14 @@ fn parse(octets: &[u8]) -> Option<ScrubState> {
                 let (buffer, before) = parse_place(words.get(1)?)?;
                 state.distrusted.insert(buffer, before);
             }
+            "lacks" if state.lacking.len() < KNOWN_MAX => {
+                let (at, (buffer, end)) =
+                    (parse_place(words.get(1)?)?, parse_place(words.get(2)?)?);
+                if buffer != at.0 {
+                    return None;
+                }
+                state.lacking.insert(at, end);
+            }
             "damaged" if state.known.len() < KNOWN_MAX => {
                 state.known.insert(parse_place(words.get(1)?)?, number(2)?);
             }
@@ -296,6 +322,8 @@ mod tests {
         assert!(
             !state.is_distrusted(buffer, before) && state.is_distrusted(buffer, at(3, 64, 2).1)
         );
+        let stretch = at(4, 64, 1).1..at(4, 128, 1).1;
+        assert!(state.lacks(BufferId(4), stretch.clone()) && !state.lacks(BufferId(4), stretch));
         state.last = Some(Done {
             began: UnixTime(1),
             ended: UnixTime(2),
@@ -308,7 +336,9 @@ mod tests {
         let text = print(&state);
         assert!(text.contains("\nunder-way 5 1:2000:3 7 0 0\n"), "{text}");
         assert!(
-            text.contains("\nlast 1 2 1 2 3\ndistrusted 3:1000:2\ndamaged 2:40:1 1\n"),
+            text.contains(
+                "\nlast 1 2 1 2 3\ndistrusted 3:1000:2\nlacks 4:40:1 4:80:1\ndamaged 2:40:1 1\n"
+            ),
             "{text}"
         );
         assert_eq!(parse(text.as_bytes()), Some(state));
@@ -346,8 +376,12 @@ mod tests {
         assert_eq!(left, [at(1, 64, 1), at(1, 256, 1), at(2, 128, 1)]);
         for n in 0..2 * KNOWN_MAX as u64 {
             state.found(at(3, 64 * n, 1));
+            state.lacks(BufferId(3), at(3, 64 * n, 1).1..at(3, 64 * n, 2).1);
         }
-        assert_eq!(state.known.len(), KNOWN_MAX);
+        assert_eq!(
+            (state.known.len(), state.lacking.len()),
+            (KNOWN_MAX, KNOWN_MAX)
+        );
         assert!(print(&state).len() < OCTETS_MAX);
     }
 }

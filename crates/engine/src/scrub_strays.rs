@@ -3,7 +3,7 @@
 //! Such a file is removed only where it is certain that nobody needs it: the article was taken when it came again, has a card of this
 //! set and a sound file of its own, and this one is a copy of it, to which no other path leads; or a move was ended, and the article is read
 //! in another set, has the same octets there, and no file that this one is; or the history knows that the article lay in this set and was
-//! withdrawn.  What else nobody is led to is told of and stays: it may be of a
+//! withdrawn; or nothing is in it, and no card leads there.  What else nobody is led to is told of and stays: it may be of a
 //! catalogue or a log that was lost.  What is just being written is no stray: who looks waits for the commit under way, and
 //! looks again.
 
@@ -11,8 +11,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use newsreel_host::OpenMode;
 use newsreel_index::Led;
-use newsreel_store::{Blocking, BufferReader, Error as StoreError, FileOf, FileWalk, Lying, Want};
+use newsreel_store::{
+    Blocking, BufferReader, Error as StoreError, FileOf, FileWalk, Lying, Scanned, Want,
+};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{IdHash, MessageId, Position, Token};
 
@@ -22,6 +25,9 @@ use crate::shared::Shared;
 
 /// So many files are kept in mind, to be looked at again.
 pub const STRAYS_AT_ONCE: usize = 1024;
+
+/// So many files with nothing in them are held against all cards at once.
+pub const EMPTY_AT_ONCE: usize = 64;
 
 /// What was met of them in the directory of one set.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ pub(crate) struct Strays<'a> {
     moved: u64,
     /// Those of articles that were withdrawn.
     withdrawn: u64,
+    /// Those with nothing in them.
+    empty: u64,
     stay: u64,
     /// The first of those that stay.
     first: Option<PathBuf>,
@@ -57,6 +65,7 @@ impl<'a> Strays<'a> {
             removed: 0,
             moved: 0,
             withdrawn: 0,
+            empty: 0,
             stay: 0,
             first: None,
             closed: 0,
@@ -170,9 +179,14 @@ impl<'a> Strays<'a> {
         let Some(_nothing_moves) = self.shared.moving.rests().filter(|_| !met.is_empty()) else {
             return;
         };
-        self.shared.have_done(Request::Clear(Vec::new()));
-        let mut left = Vec::new();
+        let is_done = self.shared.have_done(Request::Clear(Vec::new()));
+        let (mut left, mut empty) = (Vec::new(), Vec::new());
         for (file, id) in met {
+            let may_go = is_done && file.is_plain && file.octets == 0;
+            if may_go && empty.len() < EMPTY_AT_ONCE {
+                empty.push(file);
+                continue;
+            }
             match self.whose(&file, &[], id.as_deref()) {
                 FileOf::Article => {}
                 FileOf::Copy if file.is_plain && self.buffer.remove_copy(&file.path).is_ok() => {
@@ -190,10 +204,14 @@ impl<'a> Strays<'a> {
                 FileOf::Copy | FileOf::Unknown => left.push((file, self.hash_of(id.as_deref()))),
             }
         }
+        left.extend(
+            self.remove_empty(empty)
+                .into_iter()
+                .map(|file| (file, None)),
+        );
         let went = self.went(&left);
         for (file, hash) in left {
-            let is_ours = file.is_plain && is_made_name(&file.path);
-            let is_to_go = is_ours && hash.is_some_and(|hash| went.contains(&hash));
+            let is_to_go = file.is_plain && hash.is_some_and(|hash| went.contains(&hash));
             if is_to_go && self.buffer.remove_copy(&file.path).is_ok() {
                 self.withdrawn += 1;
             } else {
@@ -201,6 +219,50 @@ impl<'a> Strays<'a> {
                 self.first.get_or_insert(file.path);
             }
         }
+    }
+
+    /// Removes those of these files in which nothing is still, now that what was being written is there, and to which no card leads; returns those
+    /// that stay.
+    fn remove_empty(&mut self, empty: Vec<Lying>) -> Vec<Lying> {
+        let disk = &self.shared.disk;
+        let is_empty = |path: &Path| {
+            let there = disk.open(path, OpenMode::Read);
+            there
+                .and_then(|there| there.len())
+                .is_ok_and(|len| len == 0)
+        };
+        let led = self.led_to(&empty).unwrap_or_else(|error| {
+            let set = self.buffer.name();
+            tracing::warn!(%error, set, "to which files its cards lead cannot be told");
+            vec![true; empty.len()]
+        });
+        let mut stay = Vec::new();
+        for (file, is_led) in empty.into_iter().zip(led) {
+            if !is_led && is_empty(&file.path) && self.buffer.remove_copy(&file.path).is_ok() {
+                self.empty += 1;
+            } else if disk.exists(&file.path).unwrap_or(true) {
+                stay.push(file);
+            }
+        }
+        stay
+    }
+
+    /// To which of these files a card leads, or may.
+    fn led_to(&self, files: &[Lying]) -> Result<Vec<bool>, StoreError> {
+        let mut led = vec![false; files.len()];
+        let cards = Arc::clone(self.buffer).cards();
+        let Some(mut cards) = cards.filter(|_| !files.is_empty()) else {
+            return Ok(led);
+        };
+        while let Some(scanned) = cards.step()? {
+            let Scanned::Record { token, .. } = scanned else {
+                continue;
+            };
+            for (file, led) in files.iter().zip(&mut led) {
+                *led = *led || self.buffer.may_own(&file.path, &token);
+            }
+        }
+        Ok(led)
     }
 
     /// So many files have their cards again.
@@ -242,6 +304,12 @@ impl<'a> Strays<'a> {
                 self.moved
             ));
         }
+        if self.empty > 0 {
+            told.push(format!(
+                "files with nothing in them to which no card leads, left by a kill or a power cut: {}; they were removed",
+                self.empty
+            ));
+        }
         if self.withdrawn > 0 {
             told.push(format!(
                 "files to which no card leads, of articles that were cancelled, expired or moved: {}; they were removed",
@@ -263,13 +331,4 @@ impl<'a> Strays<'a> {
             .map(|said| format!("buffer {buffer}: {said}"))
             .collect()
     }
-}
-
-/// Whether a file is called as sets of files call theirs: by numbers, and `+` where a name was taken.  Others somebody else put there.
-fn is_made_name(path: &Path) -> bool {
-    let name = path.file_name().map(std::ffi::OsStr::as_encoded_bytes);
-    name.is_some_and(|name| {
-        name.iter()
-            .all(|octet| octet.is_ascii_hexdigit() || b"+-".contains(octet))
-    })
 }

@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_store::{BufferReader, Error as StoreError};
-use newsreel_wire::{BufferId, Position, Token, TokenText};
+use newsreel_store::{BufferReader, Error as StoreError, HeaderWrite};
+use newsreel_wire::{BufferId, IdHash, Position, Token, TokenText};
 
 use crate::counters::Counters;
 use crate::pace::Pace;
 use crate::report::Damage;
-use crate::scrub_bits::Bits;
+use crate::scrub_bits::{Bits, GAPS_MAX};
 use crate::scrub_left::LeftOver;
 use crate::scrub_packed::Undone;
 use crate::scrub_state::{KNOWN_MAX, Tally};
@@ -52,7 +52,7 @@ pub(crate) trait Scrubber {
     fn mended(&mut self, _what: String) {}
 
     /// Told of each article whose file is not there; whether that is no damage.
-    fn removed(&mut self, token: &Token) -> bool;
+    fn removed(&mut self, token: &Token, id_hash: &IdHash) -> bool;
 }
 
 /// What a scrub of one buffer has met.
@@ -106,8 +106,8 @@ impl Scrub<'_> {
             Met::Torn(_, None) => self.bits.is_unsure = true,
             Met::Lost(at, damage) => self.seen.damage(shared, at, *damage, scrubber),
             Met::MoreLost(more) => self.seen.more(shared, more, scrubber),
-            Met::Removed(token, damage) => {
-                if !scrubber.removed(&token) {
+            Met::Removed(token, id_hash, damage) => {
+                if !scrubber.removed(&token, &id_hash) {
                     self.seen
                         .damage(shared, token.position(), *damage, scrubber);
                 }
@@ -121,6 +121,8 @@ impl Scrub<'_> {
     fn piece(&mut self, walk: &mut Walk<'_>, octets: u64, pace: &mut Pace) -> Piece {
         let shared = self.shared;
         self.bits.is_unsure |= walk.has_missed();
+        walk.take_gaps(&mut self.bits.gaps);
+        self.bits.gaps.truncate(GAPS_MAX + 1);
         self.bits.look(shared, self.buffer, walk.at());
         let tally = shared.scrubbed(std::mem::take(&mut self.articles), octets);
         Piece {
@@ -390,19 +392,30 @@ fn mend_header(shared: &Shared, buffer: &Arc<dyn BufferReader>, scrubber: &mut d
     }
 }
 
-/// The record that was written again last: where it begins, and whose it is.
+/// What is told of a record whose header was made anew.
+const WITHOUT_CHECKSUM: &str = "the header of its record was lost; it was made again from log and history. The text has the lengths, the message-id and the \
+                                overview line that they know, but the checksums to compare it with were lost with the header";
+
+/// The record that was written again last: where it begins, and what is to be told of it.
 #[derive(Default)]
-struct Again(Option<(Position, String)>);
+struct Again(Option<(Position, Told)>);
+
+/// Whose record was written again, and how it was.
+struct Told {
+    id: String,
+    is_vouched: bool,
+}
 
 impl Again {
     /// Has the record written again that begins here, if that was not done just now and may do some good; the walk looks again.
     fn is_tried(&mut self, shared: &Shared, walk: &mut Walk<'_>, at: Position) -> bool {
         let is_first = self.0.as_ref().is_none_or(|(tried, _)| *tried != at);
-        let Some((id, write)) = walk.mending(at).filter(|_| is_first) else {
+        let mending = is_first.then(|| walk.mending(at)).flatten();
+        let Some((id, HeaderWrite { write, is_vouched })) = mending else {
             return false;
         };
         shared.write(write);
-        self.0 = Some((at, id));
+        self.0 = Some((at, Told { id, is_vouched }));
         walk.again_from(at);
         true
     }
@@ -421,11 +434,12 @@ impl Again {
 
     /// What is to be told of the record here, if it was written again.
     fn told(&mut self, buffer: &Arc<dyn BufferReader>, at: Position) -> Option<String> {
-        let (_, id) = self.0.take_if(|(tried, _)| *tried == at)?;
-        let (name, what) = (
-            buffer.name(),
-            "the header of its record was damaged; it was written again",
-        );
+        let (_, Told { id, is_vouched }) = self.0.take_if(|(tried, _)| *tried == at)?;
+        let what = match is_vouched {
+            true => WITHOUT_CHECKSUM,
+            false => "the header of its record was damaged; it was written again",
+        };
+        let name = buffer.name();
         tracing::error!(buffer = name, article = id, "{what}");
         Some(format!("buffer {name}, {id}: {what}"))
     }

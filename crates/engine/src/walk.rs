@@ -5,12 +5,12 @@
 //! Whose a damaged record was is told only as far as a view bears it out: damage may say anything of itself.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use newsreel_index::Wait;
-use newsreel_journal::Record;
 use newsreel_store::{
-    BatchWrite, BufferReader, Error as StoreError, RecordScan, ScanRange, Scanned,
+    BufferReader, Error as StoreError, HeaderWrite, RecordScan, ScanRange, Scanned,
 };
 use newsreel_wire::{
     ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText, xref,
@@ -18,10 +18,11 @@ use newsreel_wire::{
 
 use crate::expected::Expected;
 use crate::lost::{Asking, LostArticle};
-use crate::record::{ArticleRecord, kind, token_in};
+use crate::record::{ArticleRecord, kind};
 use crate::report::Damage;
 use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
+use crate::vouching::{Vouching, record};
 
 /// What one step met.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ pub(crate) enum Met {
     Lost(Position, Box<Damage>),
     /// So many more of them.
     MoreLost(u64),
-    /// An article whose file somebody removed: where it lay, and what that means where it is not withdrawn.
-    Removed(Token, Box<Damage>),
+    /// An article whose file somebody removed: whose it was, and what that means where it is not withdrawn.
+    Removed(Token, IdHash, Box<Damage>),
     /// One that cannot be read as it was stored, and to which the history does not lead.
     Unwanted {
         token: Token,
@@ -74,6 +75,8 @@ pub(crate) struct Walk<'a> {
     ids: BTreeMap<Position, String>,
     /// What scans before this one, and questions, have read, octets.
     read_before: u64,
+    /// Behind this sequence the log has what comes next; `None` where it is not asked.
+    logged_behind: Option<Sequence>,
 }
 
 /// What it means that a file is not there, where nobody can be sure that it was removed.
@@ -108,6 +111,7 @@ impl<'a> Walk<'a> {
             told: VecDeque::new(),
             ids: BTreeMap::new(),
             read_before: 0,
+            logged_behind: Some(shared.journal.oldest()),
         }
     }
 
@@ -119,6 +123,7 @@ impl<'a> Walk<'a> {
     ) -> Self {
         let mut walk = Self::new(shared, buffer, from);
         walk.expected.ask_nothing();
+        walk.logged_behind = None;
         walk
     }
 
@@ -195,6 +200,7 @@ impl<'a> Walk<'a> {
         let is_expected = self.expected.met(token.position());
         let is_wanted = || self.shared.is_wanted(&token, &id_hash);
         if sound {
+            self.logged_behind = Some(sequence);
             // What came since the history was asked, or is on its way, is expected by nobody.
             let may_be_withdrawn = !is_expected && !self.expected.is_blind();
             let is_withdrawn =
@@ -221,8 +227,14 @@ impl<'a> Walk<'a> {
         match self.shared.store.removed(&token) {
             Some(_) => {
                 damage.means = WITHOUT_FILE;
-                Met::Removed(token, damage)
+                Met::Removed(token, id_hash, damage)
             }
+            // A reader has just withdrawn it.
+            None if !is_wanted() => Met::Unwanted {
+                token,
+                sequence,
+                id_hash,
+            },
             None => Met::Damaged(token.position(), damage),
         }
     }
@@ -282,21 +294,31 @@ impl<'a> Walk<'a> {
 
     /// What writes the record again that the last step could not read: of an article whose message-id can still be read there, and
     /// to which the history leads.
-    pub(crate) fn mending(&self, at: Position) -> Option<(String, Box<dyn BatchWrite>)> {
+    pub(crate) fn mending(&self, at: Position) -> Option<(String, HeaderWrite)> {
         let id = field(self.article(), b"message-id").and_then(|id| MessageId::parse(id).ok())?;
         let hash = self.shared.id_hash(id);
         let entry = self.shared.views.history().lookup(&hash).ok()??;
         let token = entry.token.filter(|token| self.is_at(token, at))?;
         let is_live = self.shared.store.is_live(&token);
-        let is_logged = |sequence| self.is_logged(&token, sequence);
+        let vouching = Vouching {
+            shared: self.shared,
+            token,
+            id_hash: hash,
+            logged_behind: self.logged_behind,
+        };
         let buffer = Arc::clone(self.buffer);
-        let write = buffer.mending(&token, entry.arrival, &hash, &is_logged);
+        let write = buffer.mending(&token, entry.arrival, &hash, &vouching);
         Some((id.as_str().to_owned(), write.filter(|_| is_live)?))
     }
 
     /// The article that the last step met.
     pub(crate) fn article(&self) -> &[u8] {
         self.scan.article()
+    }
+
+    /// Takes the whole pages between articles in which nothing is that were passed since this was called last.
+    pub(crate) fn take_gaps(&mut self, out: &mut Vec<Range<Position>>) {
+        self.scan.take_gaps(out);
     }
 
     /// All before this was told, but for what is lost.
@@ -441,31 +463,13 @@ impl<'a> Walk<'a> {
             means: "nothing is left of it there: its text is lost, and readers are told that it is not there",
         });
         match self.buffer.lacks(position) {
-            true => Met::Removed(lost.token, damage),
+            true => Met::Removed(lost.token, lost.hash, damage),
             false => Met::Lost(position, damage),
         }
     }
 
     fn is_at(&self, token: &Token, position: Position) -> bool {
         token.buffer() == self.buffer.id() && token.position() == position
-    }
-
-    /// What is to be told of a record in the log, while that is kept.
-    fn record<T>(
-        &self,
-        sequence: Sequence,
-        told: impl FnOnce(&Record<'_>) -> Option<T>,
-    ) -> Option<T> {
-        let mut cursor = self.shared.journal.read_from(sequence);
-        let frame = cursor.next_frame().ok().flatten()?;
-        let mut records = frame.records();
-        told(&records.find(|record| record.sequence == sequence)?)
-    }
-
-    /// Whether the log has this article under this sequence, as it came or as the copy of one that moved.
-    fn is_logged(&self, token: &Token, sequence: Sequence) -> bool {
-        let logged = self.record(sequence, token_in);
-        logged.is_some_and(|logged| logged.same_place(token))
     }
 
     /// What is to be told of the article's record in the log, while that is kept.
@@ -475,7 +479,7 @@ impl<'a> Walk<'a> {
         sequence: Sequence,
         told: impl FnOnce(&ArticleRecord<'_>) -> T,
     ) -> Option<T> {
-        self.record(sequence, |record| {
+        record(self.shared, sequence, |record| {
             if record.kind != kind::ARTICLE {
                 return None;
             }

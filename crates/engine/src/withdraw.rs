@@ -171,9 +171,17 @@ impl Shared {
     /// Withdraws an article whose file somebody removed, or that its buffer lacks, if that is certain; whether it is gone now, by whomever.  One at a
     /// time: who comes meanwhile leaves it to the next who looks.
     pub(crate) fn withdraw_removed(&self, token: &Token) -> bool {
-        let Some(_one) = self.removing.try_lock() else {
-            return false;
-        };
+        let one = self.removing.try_lock();
+        one.is_some_and(|_one| self.withdraw_one_removed(token))
+    }
+
+    /// The same by a scrub, which waits: it would call damage what a reader is just withdrawing.
+    pub(crate) fn withdraw_removed_in_turn(&self, token: &Token, id_hash: &IdHash) -> bool {
+        let one = self.removing.try_lock_for(REMOVAL_PATIENCE);
+        one.is_some_and(|_one| self.withdraw_one_removed(token)) || !self.is_wanted(token, id_hash)
+    }
+
+    fn withdraw_one_removed(&self, token: &Token) -> bool {
         let moves = self.moves();
         let (what, record) = match self.store.removed(token).filter(|it| it.is_certain) {
             Some(removed) => {

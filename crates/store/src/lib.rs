@@ -41,9 +41,9 @@ pub use files::lying::FOLLOWED_MAX;
 pub use files::removal::REFUSED_MAX;
 pub use files::restore::{Cards, Written};
 pub use method::{
-    BatchWrite, Blocking, BufferReader, CheckpointWrite, FileOf, FileWalk, KeptArticle, LastKnown,
-    Left, Lying, Marks, Missing, Place, RecordScan, Removed, Reservation, ScanRange, Scanned,
-    StorageMethod, Stored, Want, WrongBits,
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, FileOf, FileWalk, HeaderWrite,
+    KeptArticle, LastKnown, Left, Lying, Marks, Missing, Place, RecordScan, Removed, Reservation,
+    ScanRange, Scanned, StorageMethod, Stored, Want, Witness, WrongBits,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, RUN_OCTETS, Resizing, STARTS_MAX};
 pub use methods::segment::{OPEN_SEGMENTS_MAX, SEGMENTS_COMPARED_MAX};

@@ -86,6 +86,24 @@ pub struct LastKnown {
     pub last: Position,
 }
 
+/// Who knows something of an article whose record is damaged.
+pub trait Witness {
+    /// Whether the log has it under this sequence.
+    fn is_logged(&self, sequence: Sequence) -> bool;
+
+    /// The sequence under which the log has it, if all that is known of it agrees with this text.
+    fn vouches(&self, text: &[u8]) -> Option<Sequence>;
+}
+
+/// What writes the header of a damaged record again.
+#[derive(Debug)]
+pub struct HeaderWrite {
+    /// Writes it, with the next commit.
+    pub write: Box<dyn BatchWrite>,
+    /// Nothing was left of it: there is no checksum with which the text could be compared.
+    pub is_vouched: bool,
+}
+
 /// What the log does not have, though it may have had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
@@ -95,6 +113,8 @@ pub struct Missing {
     pub before: Option<Sequence>,
     /// No article is longer, octets: so far a damaged record may hide the next.
     pub article_octets_max: u64,
+    /// No commit holds more, but for one article, octets.
+    pub commit_octets_max: u64,
     /// More than what an unfinished commit leaves is known to be missing.
     pub is_hurt: bool,
 }
@@ -451,15 +471,15 @@ pub trait BufferReader: Send + Sync + Debug {
     }
 
     /// What writes the header of a damaged record again, if what is left of it proves that the article is what it was, or all but
-    /// its sequence and its own checksum does and the log has this article under a sequence that it may have had; to be carried
-    /// out on the thread of commits.  None where nothing may be written.
+    /// its sequence and its own checksum does and the log has this article under a sequence that it may have had; or nothing of it is
+    /// left, and the witness vouches for the text; to be carried out on the thread of commits.  None where nothing may be written.
     fn mending(
         self: Arc<Self>,
         _token: &Token,
         _arrival: UnixTime,
         _id_hash: &IdHash,
-        _is_logged: &dyn Fn(Sequence) -> bool,
-    ) -> Option<Box<dyn BatchWrite>> {
+        _witness: &dyn Witness,
+    ) -> Option<HeaderWrite> {
         None
     }
 
@@ -484,6 +504,14 @@ pub trait BufferReader: Send + Sync + Debug {
     fn lacks(&self, _start: Position) -> bool {
         false
     }
+
+    /// The stretches of which this is known.
+    fn lacking(&self) -> Vec<Range<Position>> {
+        Vec::new()
+    }
+
+    /// Told of one that an earlier start found.
+    fn lacked(&self, _stretch: Range<Position>) {}
 
     /// Whether the record of an article that is withdrawn has to say so, as no bit there does; never where nothing may be written.
     fn marks_withdrawn(&self, _start: Position) -> bool {

@@ -559,6 +559,11 @@ fn of_articles_in_files() -> Vec<Fixed> {
             "behind so many it waits for the commit under way, looks again, and goes on",
         ),
         row(
+            "Files with nothing in them that a scrub holds against all cards at once",
+            format!("{} files", newsreel_engine::EMPTY_AT_ONCE),
+            "of more that lie together the next scrub removes the others",
+        ),
+        row(
             "Symbolic links to directories that a scrub follows in one set",
             format!("{} links", newsreel_store::FOLLOWED_MAX),
             "a hierarchy or a layout has few; what lies behind others is not looked at",
@@ -746,7 +751,7 @@ fn of_the_spool() -> Vec<Fixed> {
             "the others are counted",
         ),
         row(
-            "Damaged places that a scrub keeps in mind and `store scrub` lists",
+            "Damaged places that a scrub keeps in mind and `store scrub` lists; as many empty ones, and stretches that buffers lack",
             format!("{} places", newsreel_engine::DAMAGED_KNOWN_MAX),
             "where there are more the disk is to be replaced; `store scrub` counts the others",
         ),

@@ -464,3 +464,22 @@ fn what_the_bitmap_of_a_file_tells_of_is_missed() {
         "{places:?}"
     );
 }
+
+/// Bits that stand for headers and bitmap were told as an article at offset 0 that is not there.
+#[test]
+fn bits_in_front_of_all_articles_are_no_articles() {
+    let (_spool, buffer, _) = left();
+    let sound = said(run(&["verify"], &buffer)).unwrap();
+    assert!(sound.contains(" 0 damaged"), "{sound}");
+    let file = RealDisk.open(&buffer, OpenMode::ReadWrite).unwrap();
+    let mut octets = [0; 2];
+    file.read_exact_at(&mut octets, 8192).unwrap();
+    assert_eq!(octets, [0; 2]);
+    file.write_at(&[0x11, 0x80], 8192).unwrap();
+    let places = damaged_places(&buffer);
+    assert_eq!(places.len(), 1, "{places:?}");
+    assert!(
+        places[0].contains("its bitmap is damaged") && places[0].ends_with(": 3"),
+        "{places:?}"
+    );
+}

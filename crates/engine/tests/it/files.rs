@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
@@ -10,6 +11,7 @@ use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, RealDisk, read_whole};
 use newsreel_service::{Defer, Outcome, Part};
 use newsreel_store::methods::METHODS;
 use newsreel_store::{FileFormat, SetConfig};
+use tokio::task::JoinSet;
 
 use crate::world::{World, article, config, open_on};
 
@@ -482,18 +484,22 @@ async fn a_scrub_tells_of_files_without_cards_and_removes_copies_alone() {
         own.iter().for_each(|path| write(path, text.as_bytes()));
         let scrub = || world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
         let said = scrub().headers;
-        assert_eq!(said.len(), 2, "{method}: {said:?}");
+        assert_eq!(said.len(), 3, "{method}: {said:?}");
         assert!(
             said[0].contains("which have their own, left by a power cut: 1; "),
             "{said:?}"
         );
         assert!(
-            said[1].contains("files to which no card leads: 3, first /spool"),
+            said[1].contains("files with nothing in them to which no card leads"),
+            "{said:?}"
+        );
+        assert!(
+            said[2].contains("files to which no card leads: 2, first /spool"),
             "{said:?}"
         );
         let there = |path: &PathBuf| memory.exists(path).unwrap();
-        assert!(!there(&copy), "{method}");
-        for path in made.iter().chain(&unknown).chain(&own) {
+        assert!(!there(&copy) && !there(&unknown[2]), "{method}");
+        for path in made.iter().chain(&unknown[..2]).chain(&own) {
             assert!(there(path), "{method}: {path:?}");
         }
         assert_eq!(scrub().headers.len(), 1, "{method}");
@@ -543,6 +549,12 @@ async fn a_scrub_removes_files_without_cards_of_articles_that_were_withdrawn() {
         let again = memory.open(&made[0], OpenMode::CreateNew).unwrap();
         again.write_at(&cancelled, 0).unwrap();
         let (left, stranger) = (put(0, &cancelled), put(2, strange.as_bytes()));
+        // What has another name than a set gives is somebody's, whatever is in it.
+        let own = ["0.bak", "README", ".7", "7~"].map(|name| made[0].with_file_name(name));
+        for path in &own {
+            let file = memory.open(path, OpenMode::CreateNew).unwrap();
+            file.write_at(&cancelled, 0).unwrap();
+        }
         let scrub = || {
             world
                 .engine
@@ -561,6 +573,10 @@ async fn a_scrub_removes_files_without_cards_of_articles_that_were_withdrawn() {
             there,
             [false, false, true, true],
             "{method}, sealed: {is_sealed}"
+        );
+        assert!(
+            own.iter().all(|path| memory.exists(path).unwrap()),
+            "{method}"
         );
         assert_eq!(text(1), alive_one);
         let said = scrub();
@@ -954,4 +970,66 @@ async fn an_empty_directory_of_a_group_costs_nothing_but_reading() {
     let outcomes = world.engine.withdraw(&ids(&[0, 2]), Reason::Cancelled);
     assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 2]);
     assert_eq!(world.lines("misc.test").await.len(), 1);
+}
+
+/// A killed move left one for each kill, which each scrub told of and none removed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_removes_empty_files_unless_they_are_articles() {
+    for method in methods() {
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), files_config(method, |_| {}));
+        feed(&world, 0, 6).await;
+        let made = files(&memory, Path::new(DIR));
+        let empty = PathBuf::from(format!("{}+", made[5].display()));
+        memory.open(&empty, OpenMode::CreateNew).unwrap();
+        let scrub = || world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        let said = scrub().headers;
+        let told = "to which no card leads, left by a kill or a power cut: 1; they were removed";
+        assert!(
+            said.len() == 1 && said[0].contains(told),
+            "{method}: {said:?}"
+        );
+        assert!(!memory.exists(&empty).unwrap(), "{method}");
+        assert_eq!(scrub().headers, [""; 0], "{method}");
+        // Of an article nothing is left but its file: that is damage, and it stays.
+        let file = memory.open(&made[2], OpenMode::ReadWrite).unwrap();
+        file.set_len(0).unwrap();
+        let report = scrub();
+        assert_eq!(report.damaged.len(), 1, "{method}: {report:?}");
+        assert!(memory.exists(&made[2]).unwrap(), "{method}");
+        assert_eq!(alive(&world, 6).await.len(), 5, "{method}");
+    }
+}
+
+/// A scrub that met an article whose file was gone while a reader withdrew it told of damage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_scrub_waits_for_a_reader_that_withdraws() {
+    for method in methods() {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let world = World::on(Arc::new(faulty.clone()), files_config(method, |_| {}));
+        assert_eq!(feed(&world, 0, 3).await, [Outcome::Accepted; 3]);
+        let is_lost = |path: &PathBuf| {
+            let octets = read_whole(&memory, path, 1 << 20).unwrap();
+            String::from_utf8(octets).unwrap().contains("number 1")
+        };
+        let made = files(&memory, Path::new(DIR)).into_iter();
+        made.filter(is_lost)
+            .for_each(|path| memory.remove(&path).unwrap());
+        let slow = Effect::Slow(Duration::from_millis(600));
+        faulty.add(Fault::new(Op::Sync, "/log/", slow).times(u64::MAX));
+        let world = Arc::new(world);
+        let mut reader = JoinSet::new();
+        let asked = Arc::clone(&world);
+        reader.spawn(async move { asked.by_id("<1@t.example>").await });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        faulty.clear();
+        let read = reader.join_next().await.unwrap().unwrap();
+        assert_eq!(read, None, "{method}");
+        let told: Vec<String> = report.damaged.iter().map(ToString::to_string).collect();
+        assert_eq!(told, [""; 0], "{method}");
+        assert_eq!(alive(&world, 3).await, [0, 2], "{method}");
+        assert_eq!(world.problems(), [""; 0], "{method}");
+    }
 }

@@ -15,7 +15,7 @@ const ROOM: u64 = 4 << 20;
 const BEFORE: usize = 100;
 const BEHIND: usize = 1200;
 
-fn contents(disk: &dyn Disk, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn contents(disk: &dyn Disk, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in disk.list(dir).unwrap() {
         let path = dir.join(&entry.name);
@@ -31,7 +31,7 @@ fn contents(disk: &dyn Disk, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Makes what is in some directories what it was.
-fn put_back(disk: &dyn Disk, dirs: &[&str], before: &[(PathBuf, Vec<u8>)]) {
+pub(crate) fn put_back(disk: &dyn Disk, dirs: &[&str], before: &[(PathBuf, Vec<u8>)]) {
     for dir in dirs {
         for (path, _) in contents(disk, Path::new(dir)) {
             disk.remove(&path).unwrap();
@@ -202,4 +202,56 @@ async fn assert_told(
         !told.collect::<String>().contains("behind the log"),
         "{what}"
     );
+}
+
+/// It was known to the start that found it, and to nobody behind the next: what was not asked for by then was damage for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_buffer_lacks_is_known_behind_the_next_starts() {
+    for is_killed in [false, true] {
+        let what = format!("killed: {is_killed}");
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), config(ROOM));
+        send(&world, 0, BEFORE).await;
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        world.engine.shutdown().unwrap();
+        drop(world);
+        let c1 = Path::new("/spool/buffers/C1");
+        let before = read_whole(&memory, c1, 64 << 20).unwrap();
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        send(&world, BEFORE, BEHIND).await;
+        world.engine.shutdown().unwrap();
+        drop(world);
+        memory.corrupt(c1, 0, &before).unwrap();
+        let told = |world: &World| {
+            let states = world.engine.status().buffers.into_iter().map(|it| it.state);
+            states.collect::<String>().contains("behind the log")
+        };
+        let mut disk = memory.clone();
+        let mut world = open_on(Arc::new(disk.clone()), &config, &clock);
+        assert!(told(&world), "{what}");
+        let all = BEFORE + BEHIND;
+        for start in 0..2 {
+            // Its header is as new as the log from here on.
+            send(&world, all + start * 50, 50).await;
+            world.seal();
+            let left = disk.crash_losing_all();
+            world.engine.shutdown().unwrap();
+            drop(world);
+            if is_killed {
+                disk = left;
+            }
+            world = open_on(Arc::new(disk.clone()), &config, &clock);
+            assert!(!told(&world), "{what}");
+        }
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        assert_eq!(report.damaged.len(), 0, "{what}");
+        let there = here(&world, all + 100).await;
+        assert!(
+            (BEFORE + 100..all).contains(&there.len()),
+            "{what}: {}",
+            there.len()
+        );
+        assert_eq!(world.lines("misc.test").await.len(), there.len(), "{what}");
+        assert_eq!(world.problems(), [""; 0], "{what}");
+    }
 }

@@ -7,6 +7,8 @@ use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, MemoryDisk, OpenMode, read_whole};
 use newsreel_service::Outcome;
 
+use crate::put_back::{contents, put_back};
+use crate::segments::segments;
 use crate::world::{World, article, config, open_on};
 
 const COUNT: usize = 40;
@@ -61,4 +63,41 @@ async fn a_register_that_is_damaged_with_its_copy_is_made_again() {
         }
         world = world.restart();
     }
+}
+
+/// A set of segments whose disk was not mounted began anew, under an id that another may have had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_of_segments_is_not_begun_anew_while_the_register_is_in_doubt() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), segments(|_| ()));
+    let sent: Vec<_> = (0..COUNT).map(|n| article(n, "misc.test")).collect();
+    assert_eq!(world.send(&sent).await, [Outcome::Accepted; COUNT]);
+    let lines = world.lines("misc.test").await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let before = octets(&memory, "register");
+    for name in ["register", "register.copy"] {
+        let damage = vec![b'x'; before.len()];
+        memory.corrupt(&path(name), 0, &damage).unwrap();
+    }
+    let dir = Path::new("/spool/segments/main");
+    let unmounted: Vec<_> = contents(&memory, dir);
+    unmounted
+        .iter()
+        .for_each(|(path, _)| memory.remove(path).unwrap());
+    let as_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let opened = Engine::open(config.clone(), disk, as_clock, &mut |_, _, _| {});
+    let error = opened.map(|_| ()).unwrap_err().to_string();
+    assert!(
+        error.contains("set \"main\" has no files") && error.contains("register"),
+        "{error}"
+    );
+    assert_eq!(contents(&memory, dir).len(), 0);
+    put_back(&memory, &[], &unmounted);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    assert!(world.lines("misc.test").await == lines);
+    assert_eq!(octets(&memory, "register"), before);
+    assert_eq!(world.problems(), [""; 0]);
 }

@@ -3,6 +3,7 @@
 //!
 //! What it reads is counted, not timed: octets are the same on every machine.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_engine::EngineConfig;
@@ -10,6 +11,8 @@ use newsreel_host::disk::FaultyDisk;
 use newsreel_host::{FakeClock, MemoryDisk, Op};
 use newsreel_service::Outcome;
 
+use crate::put_back::{contents, put_back};
+use crate::segments::large;
 use crate::world::{NOW, World, article, config, open_on};
 
 const SMALL: usize = 600;
@@ -132,4 +135,65 @@ async fn a_start_after_a_crash_reads_no_more_of_a_large_spool() {
         large.reads <= small.reads + segments + 16 * files,
         "{large:?}"
     );
+}
+
+/// Octets of a buffer, and what is looked at besides a quarter of it.
+const ROOM: u64 = 64 << 20;
+const LOOKS: u64 = 6 << 20;
+
+/// With a log that had been put back, or without the headers of a buffer, a start read most of it, some of that three times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_with_an_old_log_or_without_headers_reads_no_more_than_a_quarter() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(ROOM));
+    let send = async |from: usize, to: usize| {
+        for first in (from..to).step_by(50) {
+            let batch: Vec<_> = (first..first + 50).map(|n| large(n, 30_000)).collect();
+            let outcomes = world.send(&batch).await;
+            assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+        }
+    };
+    send(0, 100).await;
+    let old = contents(&memory, Path::new("/spool/log"));
+    let mut sent = 100;
+    // In the first cycle, and in the second.
+    for to in [3000, 5500] {
+        send(sent, to).await;
+        sent = to;
+        let stands = |world: &World| -> Vec<(u32, u64)> {
+            let buffers = world.engine.status().buffers.into_iter();
+            let buffers = buffers.map(|buffer| (buffer.cycle, buffer.free_offset));
+            buffers.collect()
+        };
+        let before = stands(&world);
+        assert!(
+            before
+                .iter()
+                .all(|(cycle, _)| *cycle == if to == 3000 { 1 } else { 2 })
+        );
+        for (is_old, has_headers) in [(true, true), (true, false), (false, false)] {
+            let what = format!("{to} articles, log old: {is_old}, headers there: {has_headers}");
+            let left = memory.crash_losing_all();
+            if is_old {
+                put_back(&left, &["/spool/log"], &old);
+            }
+            for name in ["C0", "C1"].into_iter().filter(|_| !has_headers) {
+                let path = Path::new("/spool/buffers").join(name);
+                left.corrupt(&path, 0, &[0; 8192]).unwrap();
+            }
+            let disk = FaultyDisk::new(Arc::new(left));
+            let clock = Arc::new(FakeClock::new(NOW));
+            let again = open_on(Arc::new(disk.clone()), &config(ROOM), &clock);
+            let read = disk.octets_read("/buffers/");
+            println!("{what}: {read} octets read");
+            assert!(read <= 2 * (ROOM / 4 + LOOKS), "{what}: {read} octets read");
+            // Nothing that was acknowledged is overwritten before its turn.
+            for (after, before) in stands(&again).iter().zip(&before) {
+                assert!(after >= before, "{what}: {after:?}, {before:?}");
+            }
+            if !is_old {
+                assert_eq!(again.high("misc.test"), to as u64, "{what}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use newsreel_wire::{BUFFER_NAME_OCTETS_MAX, OFFSET_MAX, Wildmat};
 
 use super::{BUFFER_OCTETS_MIN, SetConfig, StoreConfig};
 use crate::methods;
-use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, Geometry};
+use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, BUFFER_OCTETS_MAX, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
 use crate::methods::tradspool;
 
@@ -95,11 +95,11 @@ impl StoreConfig {
             );
         }
         let block = buffer.block();
-        if !(BUFFER_OCTETS_MIN..=OFFSET_MAX).contains(&buffer.octets) {
+        if !(BUFFER_OCTETS_MIN..=BUFFER_OCTETS_MAX).contains(&buffer.octets) {
             wrong(
                 "octets",
                 format!(
-                    "{} is not within {BUFFER_OCTETS_MIN} to {OFFSET_MAX}",
+                    "{} is not within {BUFFER_OCTETS_MIN} to {BUFFER_OCTETS_MAX}",
                     buffer.octets
                 ),
             );

@@ -5,8 +5,8 @@
 //! server's floor in its files before it calls anything damaged.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
 
 use newsreel_wire::{BufferId, Position, SetId};
 use parking_lot::Mutex;
@@ -40,8 +40,8 @@ pub(crate) struct Buffer {
     /// What was wrong when it was opened, if anything.
     complaint: Mutex<Option<String>>,
     pub(crate) read_only: bool,
-    /// What the log knows of and is not there.
-    pub(crate) lacks: OnceLock<Range<Position>>,
+    /// Stretches of which the log knows and that are not there.
+    pub(crate) lacks: Mutex<Vec<Range<Position>>>,
     /// It takes nothing new, and what it has goes as the rest of its set is overwritten.
     retired: AtomicBool,
     /// Positions below are gone.
@@ -106,7 +106,7 @@ impl Buffer {
             is_rescued: parts.is_rescued,
             complaint: Mutex::new(parts.complaint),
             read_only: parts.read_only,
-            lacks: OnceLock::new(),
+            lacks: Mutex::default(),
             retired: AtomicBool::new(false),
             floor: AtomicU64::new(hints.reserved.one_cycle_before().0),
             end: AtomicU64::new(hints.end.0),

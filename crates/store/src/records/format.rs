@@ -198,6 +198,24 @@ impl RecordHeader {
         one[..RECORD_SEQUENCE] == other[..RECORD_SEQUENCE] && one[behind..crc] == other[behind..crc]
     }
 
+    /// Whether of a stored form nothing is left that the other one has: neither lengths nor checksums of the article, nor its place, arrival and
+    /// message-id.
+    pub(super) fn is_nothing_left(one: &[u8; RECORD_HEADER], other: &[u8; RECORD_HEADER]) -> bool {
+        let fields = [
+            4,
+            8,
+            12,
+            16,
+            RECORD_POSITION,
+            RECORD_SEQUENCE,
+            36,
+            44,
+            RECORD_CRC,
+        ];
+        let mut fields = fields.windows(2).filter(|it| it[0] != RECORD_SEQUENCE);
+        fields.all(|it| one[it[0]..it[1]] != other[it[0]..it[1]])
+    }
+
     /// Reads the stored form.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ pub const PAGE: u64 = PAGE_LEN as u64;
 pub(crate) const PAGE_LEN: usize = 4096;
 /// Where the bitmap lies, behind two copies of the header.
 pub(crate) const BITMAP_START: u64 = 2 * PAGE;
+/// The largest file: positions name all its units.
+pub const BUFFER_OCTETS_MAX: u64 = OFFSET_MAX + POSITION_UNIT;
 /// The smallest block, and the usual one: what positions count in.
 pub const BLOCK_MIN: u64 = POSITION_UNIT;
 /// The largest block.
@@ -52,13 +54,14 @@ impl Geometry {
     #[must_use]
     pub fn of(octets: u64, block: u64) -> Option<Self> {
         let block_is_sound = block.is_power_of_two() && (BLOCK_MIN..=BLOCK_MAX).contains(&block);
-        if !block_is_sound || octets > OFFSET_MAX {
+        if !block_is_sound || octets > BUFFER_OCTETS_MAX {
             return None;
         }
         // One bit a block for the whole file: a little more than needed, and simple.
         let bitmap = octets.div_ceil(block).div_ceil(8);
         let data_start = (BITMAP_START + bitmap).next_multiple_of(PAGE);
-        let data_end = octets - octets % PAGE;
+        // Also where articles end is a position.
+        let data_end = octets.min(OFFSET_MAX) / PAGE * PAGE;
         (data_start < data_end).then_some(Self {
             data_start,
             data_end,
@@ -224,11 +227,15 @@ mod tests {
             (SMALL, 96),
             (SMALL, 8192),
             (8192, 64),
-            (OFFSET_MAX + 1, 64),
+            (BUFFER_OCTETS_MAX + 1, 64),
         ] {
             assert_eq!(Geometry::of(octets, block), None, "{octets} {block}");
         }
-        assert!(Geometry::of(OFFSET_MAX, 64).is_some());
+        let largest = Geometry::of(BUFFER_OCTETS_MAX, 64);
+        assert_eq!(
+            largest.map(|it| it.data_end),
+            Geometry::of(OFFSET_MAX, 64).map(|it| it.data_end)
+        );
     }
 
     #[test]

@@ -9,8 +9,8 @@ mod resuming;
 
 pub(crate) use resuming::true_end;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use newsreel_wire::{IdHash, Position, Sequence, Token, TokenParts, UnixTime};
 use smallvec::SmallVec;
@@ -21,6 +21,7 @@ use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{Geometry, PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
 use super::packing::Packer;
+use super::true_end::TrueEnd;
 use crate::error::PlaceError;
 use crate::method::{Marks, Place, Reservation};
 
@@ -88,6 +89,10 @@ pub(crate) struct Filling {
     header_due: bool,
     /// The log is known to be older than what lies here.
     pub(crate) is_distrusted: bool,
+    /// What was found of the end of all that was written, from where on.
+    found: OnceLock<(Position, TrueEnd)>,
+    /// Behind this nothing comes for so many octets: that was looked at.
+    passed: OnceLock<(Position, u64)>,
 }
 
 /// The largest article of a buffer with so much room: a quarter, so that making room for it leaves most alive.
@@ -157,6 +162,8 @@ impl Filling {
             durable: hints,
             header_due: false,
             is_distrusted: false,
+            found: OnceLock::new(),
+            passed: OnceLock::new(),
         }
     }
 

@@ -16,14 +16,14 @@ use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{BLOCK_MIN, in_memory};
 use super::home::FileRef;
-use super::mend::{Mending, sequence_of};
+use super::mend::Mending;
 use super::packing::Unpacking;
 use super::placing::{ARTICLE_OCTETS_MAX, round_octets, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
 use crate::method::{
-    BatchWrite, Blocking, BufferReader, RecordScan, ScanRange, Stored, Want, WrongBits,
+    Blocking, BufferReader, HeaderWrite, RecordScan, ScanRange, Stored, Want, Witness, WrongBits,
 };
 
 /// A read that waits for the disk brings so much into the page cache at once, at multiples of it.
@@ -164,19 +164,25 @@ impl BufferReader for Buffer {
         token: &Token,
         arrival: UnixTime,
         id_hash: &IdHash,
-        is_logged: &dyn Fn(Sequence) -> bool,
-    ) -> Option<Box<dyn BatchWrite>> {
+        witness: &dyn Witness,
+    ) -> Option<HeaderWrite> {
         if !self.is_usable() {
             return None;
         }
-        Some(Box::new(Mending {
-            sequence: sequence_of(&self, token.position(), is_logged),
+        let mut mending = Mending {
+            sequence: None,
+            vouched: None,
             buffer: self,
             token: *token,
             arrival,
             id_hash: *id_hash,
             is_written: false,
-        }))
+        };
+        mending.ask(witness);
+        Some(HeaderWrite {
+            is_vouched: mending.vouched.is_some(),
+            write: Box::new(mending),
+        })
     }
 
     fn wrong_bits(
@@ -204,8 +210,16 @@ impl BufferReader for Buffer {
     }
 
     fn lacks(&self, start: Position) -> bool {
-        let lacks = self.lacks.get();
-        lacks.is_some_and(|lacks| lacks.contains(&start))
+        let lacks = self.lacks.lock();
+        lacks.iter().any(|stretch| stretch.contains(&start))
+    }
+
+    fn lacking(&self) -> Vec<Range<Position>> {
+        self.lacks.lock().clone()
+    }
+
+    fn lacked(&self, stretch: Range<Position>) {
+        self.lacks.lock().push(stretch);
     }
 
     fn marks_withdrawn(&self, start: Position) -> bool {

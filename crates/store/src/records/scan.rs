@@ -268,11 +268,24 @@ impl CyclicScan {
             let before = Position(position.0 - u64::from(!is_first));
             self.buffer.should_be_sound(before)
         });
-        (!was_stale && is_live).then_some(Scanned::Damaged {
+        let is_damage = !was_stale && is_live;
+        if is_damage && self.article.is_empty() {
+            self.article = self.left_of_text(from + RECORD_HEADER as u64);
+        }
+        is_damage.then_some(Scanned::Damaged {
             cycle: self.part.cycle,
             from,
             to: self.offset,
         })
+    }
+
+    /// What lies behind the header of a damaged record and is not in the window any more, as much as says whose it was.
+    fn left_of_text(&mut self, from: u64) -> Range<usize> {
+        let len = self.offset.saturating_sub(from).min(WINDOW as u64);
+        match self.fetch(from, in_memory(len)) {
+            Ok(Some(at)) if len > 0 => at..at + in_memory(len),
+            _ => 0..0,
+        }
     }
 
     /// Where these octets of the file lie in the window, as far as they do from the first on.

@@ -1,8 +1,10 @@
 //! The true end of a buffer whose log, header or both are older than what was written to it.
 //!
 //! Every record says where it lies, in which cycle: one that is sound and lies further on in time than all that is known
-//! was written later.  From the known end on they are followed, over damage and around the end of the file, until
-//! behind the last of them there is none for as long as a buffer may be written without a word in its header.
+//! was written later.  From the newest that a few looks find they are followed, over damage and around the end of the file,
+//! until behind the last of them there is none for as long as a buffer may be written without a word in its header.
+
+mod newest;
 
 use std::ops::Range;
 
@@ -13,8 +15,9 @@ use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, PAGE_LEN, in_memory};
 use super::placing::{ARTICLE_OCTETS_MAX, token_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::method::{Left, Missing};
+use newest::Seen;
 
 /// Octets read at once: whole blocks.
 const WINDOW: u64 = 1 << 20;
@@ -257,20 +260,86 @@ fn record_at(buffer: &Buffer, at: Position) -> Result<Option<Record>> {
     Ok(record.filter(|record| record.at == at))
 }
 
-/// Follows the records from a known end on.  Where there is none for `quiet` octets, or no file any more, nothing was
-/// written.
-pub(crate) fn find(buffer: &Buffer, known: Position, quiet: u64) -> Result<TrueEnd> {
+/// Whether a record that the log does not have lies close behind this position.
+pub(crate) fn has_one_behind(
+    buffer: &Buffer,
+    at: Position,
+    last: Sequence,
+    octets: u64,
+) -> Result<bool> {
+    let from = at.offset() - at.offset() % PAGE;
+    let offsets = from..(from + octets).min(buffer.geometry().data_end);
+    let found = match newest::first(buffer, at.cycle(), offsets) {
+        Err(Error::Host(error)) if is_nothing(&error) => return Ok(false),
+        found => found?,
+    };
+    Ok(found.is_some_and(|it| it.at.cycle() == at.cycle() && it.sequence > last))
+}
+
+/// Where all that was written may end, and how it is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Search {
+    /// So much of it is known.
+    pub(crate) known: Position,
+    /// So many octets behind that were looked at: nothing comes there.
+    pub(crate) passed: u64,
+    /// Where there is no record for so many octets, or no file any more, nothing was written.
+    pub(crate) quiet: u64,
+    /// So close to the newest record the walk begins.
+    pub(crate) step: u64,
+}
+
+/// Follows the records from the newest on that is found.
+pub(crate) fn find(buffer: &Buffer, search: Search) -> Result<TrueEnd> {
+    let geometry = &buffer.geometry();
+    let quiet = search.quiet.min(geometry.capacity());
     let mut found = TrueEnd {
-        end: known,
+        end: search.known,
         sequence: Sequence::ZERO,
     };
-    // Each round but the last finds something newer; a file of damage alone ends it too.
-    let mut walk = Walk::new(buffer, known, quiet.min(buffer.geometry().capacity()));
-    while let Some(record) = walk.step(|record, _| record.at >= found.end)? {
-        found.end = record.end;
-        found.sequence = found.sequence.max(record.sequence);
+    // Of a buffer with a file for each cycle its files tell which is the newest.
+    let is_one_file = !buffer.home.is_endless();
+    let look = |from: u64| match is_one_file {
+        true => newest::look(buffer, from..geometry.data_end, search.step),
+        false => Ok(Seen::default()),
+    };
+    let Seen { newest, furthest } = look(geometry.data_start)?;
+    let mut beyond = furthest;
+    let mut walk = match newest.filter(|newest| newest.at >= found.end) {
+        Some(newest) => {
+            found.end = newest.at;
+            Walk::new(buffer, newest.at, quiet)
+        }
+        None => Walk::behind(buffer, search, quiet),
+    };
+    let mut looked_from = found.end;
+    loop {
+        // Each round but the last finds something newer; a file of damage alone ends it too.
+        while let Some(record) = walk.step(|record, _| record.at >= found.end)? {
+            found.take(&record);
+            if is_one_file && geometry.distance(looked_from, found.end) > 2 * search.step {
+                // Where it was looked there was only the text of large articles, or damage.
+                let seen = look(found.end.offset() - found.end.offset() % PAGE)?;
+                if let Some(newest) = seen.newest.filter(|newest| newest.at >= found.end) {
+                    found.end = newest.at;
+                    walk = Walk::new(buffer, newest.at, quiet);
+                }
+                looked_from = found.end;
+            }
+        }
+        let Some(record) = beyond.take().filter(|record| record.at >= found.end) else {
+            return Ok(found);
+        };
+        found.take(&record);
+        walk = Walk::new(buffer, found.end, quiet);
     }
-    Ok(found)
+}
+
+impl TrueEnd {
+    fn take(&mut self, record: &Record) {
+        self.end = record.end;
+        self.sequence = self.sequence.max(record.sequence);
+    }
 }
 
 /// A walk over the blocks of a buffer, from record to record, around the end of the file or into the next one.
@@ -295,6 +364,15 @@ impl<'a> Walk<'a> {
             window: Vec::new(),
             has: (0, 0..0),
             quiet_max,
+        }
+    }
+
+    /// From behind what is known and what was looked at.
+    fn behind(buffer: &'a Buffer, search: Search, quiet: u64) -> Self {
+        let passed = search.passed.min(quiet);
+        match buffer.geometry().advance(search.known, passed) {
+            Some(from) => Self::new(buffer, from, quiet - passed),
+            None => Self::new(buffer, search.known, quiet),
         }
     }
 
@@ -357,6 +435,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Where a sound record begins and ends in time, and its sequence.
+#[derive(Debug, Clone, Copy)]
 struct Record {
     at: Position,
     end: Position,

@@ -349,6 +349,7 @@ fn what_was_dropped_hides_nothing_that_is_left() {
         last: Sequence(first.sequence.0 - 1),
         before: Some(behind.sequence),
         article_octets_max: 1 << 20,
+        commit_octets_max: 1 << 20,
         is_hurt: true,
     };
     let left = rig.store.left_over(&[marks], missing).unwrap();
@@ -391,6 +392,7 @@ fn left_over(rig: &mut Rig, log: &Log) -> Vec<Token> {
         last: log.end(),
         before: None,
         article_octets_max: 1 << 20,
+        commit_octets_max: 1 << 20,
         is_hurt: false,
     };
     let left = rig.store.left_over(&log.marks(), missing).unwrap();

@@ -369,6 +369,47 @@ fn a_header_that_rots_is_written_again() {
     }
 }
 
+/// Where looks meet the text of large articles only, or damage, the end is found all the same, whether the buffer has come around or not.
+#[test]
+fn the_true_end_is_found_behind_large_articles_and_damage() {
+    let config = config_of("cnfs", 64 << 20);
+    for (articles, octets) in [
+        (600, 100_000),
+        (60, 1_500_000),
+        (12, 5 << 20),
+        (40, 5 << 20),
+    ] {
+        let (disk, mut rig) = rig(&config);
+        for number in 0..articles {
+            rig.place(number, octets).unwrap();
+            if number % 8 == 7 {
+                rig.commit().unwrap();
+            }
+        }
+        rig.commit().unwrap();
+        let full = rig.log.clone();
+        drop(rig);
+        let ends = lasts(&full);
+        for (buffer, at) in &ends {
+            let path = format!("/spool/buffers/C{}", buffer.0 - 1);
+            let file = disk.open(Path::new(&path), OpenMode::ReadWrite).unwrap();
+            file.write_at(&[0; 8192], 0).unwrap();
+            // More than a look reads.
+            let before = at.offset().saturating_sub(9 << 20).max(1 << 20);
+            file.write_at(&vec![0xff; 3 << 20], before).unwrap();
+        }
+        let mut rig = Rig::recover(disk, &config, Log::default(), Access::Write).unwrap();
+        rig.store.distrust();
+        rig.store.resume(&[], Sequence(0)).unwrap();
+        for number in 0..4 {
+            let token = rig.place(10_000 + number, 3000).unwrap();
+            let last = ends[&token.buffer()];
+            let is_behind = token.position() > last && token.position().cycle() - last.cycle() <= 1;
+            assert!(is_behind, "{articles} of {octets}: {token:?}, {last}");
+        }
+    }
+}
+
 /// The newest part of the log is lost, and no header was written since: that there is more than the one batch which an
 /// unfinished commit may leave tells that the log had more.
 #[test]

@@ -11,8 +11,8 @@ use newsreel_wire::{OFFSET_MAX, Position, Token, TokenText};
 
 use crate::common::{ARTICLE, FILE, alive, recovered, sized};
 
-/// What the issue asks for, and what positions have bits for.
-const SIZES: [u64; 2] = [16_000_000_000_000, OFFSET_MAX - OFFSET_MAX % PAGE];
+/// What the issue asks for, what positions have bits for, and the unit more that a file of 16 TiB has.
+const SIZES: [u64; 3] = [16_000_000_000_000, OFFSET_MAX - OFFSET_MAX % PAGE, 1 << 44];
 /// Where it stands: so much is left in front of its end.
 const LEFT: u64 = 300_000;
 
@@ -21,7 +21,7 @@ fn positions_and_bits_reach_to_the_end() {
     for octets in SIZES {
         for block in [64, 4096] {
             let geometry = Geometry::of(octets, block).unwrap();
-            assert_eq!(geometry.data_end, octets / PAGE * PAGE);
+            assert_eq!(geometry.data_end, octets.min(OFFSET_MAX) / PAGE * PAGE);
             let last = geometry.data_end - block;
             let at = Position::checked(7, last).unwrap();
             assert_eq!((at.cycle(), at.offset()), (7, last));
@@ -48,8 +48,8 @@ fn positions_and_bits_reach_to_the_end() {
         }
     }
     assert!(
-        Geometry::of(1 << 44, 64).is_none(),
-        "one unit more than positions have"
+        Geometry::of((1 << 44) + 1, 64).is_none(),
+        "one octet more than positions have"
     );
     assert!(Position::checked(0, 1 << 44).is_none());
 }

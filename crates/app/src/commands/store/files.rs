@@ -128,6 +128,7 @@ fn walk_one(
         let scanned = match scanned {
             Ok(Some(scanned)) => scanned,
             Ok(None) => {
+                missing.outside(totals, within)?;
                 if let Some(at) = cut_at {
                     totals.damage(format!(
                         "{within}nothing can be read from {at:#x} on: it was cut"
@@ -229,7 +230,8 @@ impl<'a> Missing<'a> {
             let end = Position::checked(self.from.cycle(), self.from.offset().max(OFFSET_MAX));
             self.compare(end.unwrap_or(self.from), totals, within)?;
             let start = stretch.as_ref().map_or(self.from, |stretch| stretch.start);
-            self.from = Position::checked(start.cycle(), 0).unwrap_or(start);
+            let data_start = self.reader.facts().data_offset;
+            self.from = Position::checked(start.cycle(), data_start).unwrap_or(start);
         }
         self.met.extend(stretch);
         scan.take_gaps(&mut self.gaps);
@@ -245,6 +247,25 @@ impl<'a> Missing<'a> {
                     "{within}nothing is written from {from:#x} to {to:#x}, between articles: what lay there is lost"
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// Tells of bits that stand for what lies in front of all articles: those are of no article.
+    fn outside(&self, totals: &mut Totals, within: &str) -> Result<()> {
+        let cycle = self.from.cycle();
+        let [from, to] =
+            [0, self.reader.facts().data_offset].map(|at| Position::checked(cycle, at));
+        let (Some(from), Some(to)) = (from, to) else {
+            return Ok(());
+        };
+        let bits = self.reader.bits(from..to)?.map_or(0, |bits| bits.len());
+        if bits > 0 {
+            totals.damage(format!(
+                "{within}its bitmap is damaged: it has bits for octets in front of {:#x}, where header and bitmap lie and no \
+                 article can begin: {bits}",
+                to.offset()
+            ));
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! It is written at checkpoints only, for what was placed since the last one, so that a buffer of 16 TB never has its
 //! bitmap in memory.  Between the end it was written to (see the header) and the free pointer it is out of date.
 
+use std::ops::Range;
+
 use newsreel_host::File;
 use newsreel_wire::Position;
 
@@ -156,6 +158,33 @@ pub(super) fn clear_behind(file: &dyn File, geometry: &Geometry) -> newsreel_hos
         true => write_bits(file, &[], low, high),
         false => Ok(()),
     }
+}
+
+/// How many bits are set in front of the data area and behind it; they are cleared, if they may be.
+pub(super) fn bits_outside(
+    file: &dyn File,
+    geometry: &Geometry,
+    may_write: bool,
+) -> newsreel_host::Result<u64> {
+    let (block, last) = (geometry.block, geometry.bitmap_blocks());
+    let outside = [
+        0..geometry.data_start / block,
+        geometry.data_end / block..last,
+    ];
+    let mut wrong = 0;
+    for Range { start, end } in outside {
+        let mut low = start;
+        while low < end {
+            let high = (low - low % BLOCKS_PER_PAGE + BLOCKS_PER_PAGE).min(end);
+            let found = read_starts(file, geometry, low * block, high * block)?;
+            if !found.is_empty() && may_write {
+                write_bits(file, &[], low, high)?;
+            }
+            wrong += found.len() as u64;
+            low = high;
+        }
+    }
+    Ok(wrong)
 }
 
 /// Rewrites the bits of the blocks in `low..high`; those in `blocks`, which ascend, are set.

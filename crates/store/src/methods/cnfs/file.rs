@@ -10,7 +10,7 @@ use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId, UnixTime};
 use parking_lot::Mutex;
 
-use super::bitmap::{Starts, read_starts, write_again};
+use super::bitmap::{Starts, bits_outside, read_starts, write_again};
 use super::{METHOD, NAME};
 use crate::config::BufferConfig;
 use crate::error::{Error, PlaceError, Result};
@@ -454,6 +454,36 @@ impl Home for CyclicFile {
     }
 
     fn mend_header(&self, may_write: bool) -> Result<Option<String>> {
+        match self.mend_copies(may_write)? {
+            None => self.mend_outside(may_write),
+            found => Ok(found),
+        }
+    }
+}
+
+impl CyclicFile {
+    /// Clears the bits that are set where no article can begin: where headers and bitmap lie, and behind the end.
+    fn mend_outside(&self, may_write: bool) -> Result<Option<String>> {
+        let header = self.header();
+        let Some(geometry) = header.geometry() else {
+            return Ok(None);
+        };
+        let _one = self.bits.lock();
+        let file = self.side();
+        let wrong = bits_outside(file, &geometry, may_write)?;
+        if wrong == 0 {
+            return Ok(None);
+        }
+        let what = format!("its bitmap has bits where no article can begin: {wrong}");
+        if !may_write {
+            return Ok(Some(format!("{what}; nothing was written")));
+        }
+        file.sync_data()?;
+        Ok(Some(format!("{what}; they were cleared")))
+    }
+
+    /// Looks whether both copies of the header are as they were written, and writes them again where they are not.
+    fn mend_copies(&self, may_write: bool) -> Result<Option<String>> {
         // Who writes holds this; who only looks may see half of what another one writes.
         let mut written = self.header.lock();
         let mut found = self.look()?;

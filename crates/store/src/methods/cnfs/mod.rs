@@ -27,7 +27,7 @@ pub(crate) use room::Room;
 pub use set::RUN_OCTETS;
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
-pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};
+pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, BUFFER_OCTETS_MAX, Geometry, PAGE};
 pub use crate::records::placing::ARTICLE_OCTETS_MAX;
 pub(crate) use crate::records::placing::article_octets_max;
 

@@ -83,6 +83,9 @@ pub(super) fn header(
 /// record of each cycle lies there.
 fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64> {
     let usual = geometry.data_start;
+    if is_usual(file, geometry, key)? {
+        return Ok(usual);
+    }
     let until = geometry.data_end.min(usual + LATER_OCTETS_MAX);
     let found = first_record(file, (BITMAP_START + PAGE, until), key, PAGE)?;
     let found = found.map_or(usual, |record| record.position.offset());
@@ -96,6 +99,17 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
     } else {
         usual
     })
+}
+
+/// Whether a record lies where the size says that the first one does, and no other in front of it: then the bitmap, which is large where the
+/// buffer is, need not be looked through.
+fn is_usual(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<bool> {
+    let usual = geometry.data_start;
+    let in_front = (BITMAP_START + PAGE).max(usual.saturating_sub(LATER_OCTETS_MAX));
+    Ok(
+        first_record(file, (usual, usual + PAGE), key, PAGE)?.is_some()
+            && first_record(file, (in_front, usual), key, geometry.block)?.is_none(),
+    )
 }
 
 /// The first sound record of a stretch, of those that begin a multiple of `step` behind its begin.

@@ -11,7 +11,7 @@ use crate::method::{LastKnown, Left, Marks, Missing};
 use crate::records::buffer::Buffer;
 use crate::records::format::Hints;
 use crate::records::geometry::PAGE;
-use crate::records::true_end::{self, TrueEnd};
+use crate::records::true_end::{self, Search, TrueEnd};
 
 /// So many regions may lie between two records, or behind what the header says, and no more.
 const QUIET_REGIONS: u64 = 4;
@@ -21,14 +21,40 @@ const FIRST_LOOK_OCTETS: u64 = 1 << 20;
 /// So much the last commits may leave in any buffer: two of several times the usual size.
 const LEFT_OCTETS_USUAL: u64 = 16 << 20;
 
+/// Behind the end of what the last commits may have left it is looked so far whether there is more.
+const MORE_OCTETS: u64 = 1 << 20;
+
 /// The end of all that was written, when this much of it is known.
 pub(crate) fn true_end(buffer: &Buffer, known: Position) -> Result<TrueEnd> {
-    // What is known may lie in the middle of a large article of a later cycle.
-    let quiet = (QUIET_REGIONS * region(buffer)).max(buffer.article_octets_max() + 2 * PAGE);
-    true_end::find(buffer, known, quiet)
+    find_end(buffer, (known, 0))
+}
+
+fn find_end(buffer: &Buffer, (known, passed): (Position, u64)) -> Result<TrueEnd> {
+    let region = region(buffer);
+    let search = Search {
+        known,
+        passed,
+        // What is known may lie in the middle of a large article of a later cycle.
+        quiet: (QUIET_REGIONS * region).max(buffer.article_octets_max() + 2 * PAGE),
+        step: region,
+    };
+    true_end::find(buffer, search)
 }
 
 impl Filling {
+    /// The same, looked for once.
+    fn true_end(&self, known: Position) -> Result<TrueEnd> {
+        if let Some((from, found)) = self.found.get()
+            && (known == *from || (known > *from && known <= found.end))
+        {
+            return Ok(*found);
+        }
+        let passed = self.passed.get().filter(|(end, _)| *end == known);
+        let passed = passed.map_or(0, |(_, octets)| *octets);
+        let found = find_end(&self.buffer, (known, passed))?;
+        Ok(self.found.get_or_init(|| (known, found)).1.max(found))
+    }
+
     /// Where the log says that the next article goes, and up to where it may be written.
     fn by_the_log(&self, marks: Option<&Marks>) -> Result<(Position, Position)> {
         let geometry = self.buffer.geometry();
@@ -89,7 +115,7 @@ impl Filling {
         let hints = self.buffer.home.opened();
         if self.buffer.is_rescued {
             // This header says nothing: what lies anywhere in it must do.
-            return Ok(true_end(&self.buffer, next)?.sequence > log_end);
+            return Ok(self.true_end(next)?.sequence > log_end);
         }
         Ok(hints.sequence > log_end
             || (hints.reserved > reserved && !self.is_one_reservation(next, hints.reserved))
@@ -126,8 +152,11 @@ impl Filling {
         let (next, _) = self.by_the_log(marks)?;
         let is_end = missing.before.is_none();
         let regions = QUIET_REGIONS * self.region();
-        let octets_max = regions.max(2 * self.article_octets_max());
-        let (mut from, mut octets_max) = (next, octets_max.max(LEFT_OCTETS_USUAL));
+        let commits = 2 * (missing.commit_octets_max + self.longest(missing));
+        let (mut from, mut octets_max) = (next, regions.max(commits).max(LEFT_OCTETS_USUAL));
+        if is_end && self.has_more(next, octets_max, missing)? {
+            return Ok(None);
+        }
         if !is_end {
             // What lay in front of these was overwritten since, or dropped.
             let oldest = self.buffer.home.oldest_cycle();
@@ -146,6 +175,13 @@ impl Filling {
         let Some((mut left, gaps)) = found else {
             return Ok(None);
         };
+        if is_end {
+            // The next batch begins on a page.
+            let end = self.buffer.geometry().page_up(left.end);
+            let _ = self
+                .passed
+                .set((end.unwrap_or_default(), quiet.saturating_sub(PAGE)));
+        }
         if is_end && left.end > next && self.buffer.is_usable() {
             let is_end_known = self.is_end_known(marks)?;
             // Else the first gap is the text of an article whose header cannot be read: a scrub may still mend that.
@@ -155,6 +191,14 @@ impl Filling {
             left.has_remains = true_end::clear_page(&self.buffer, left.end)?;
         }
         Ok(Some(left))
+    }
+
+    /// Whether something that the log does not have lies so far behind its end: none of what lies between need be read.
+    fn has_more(&self, next: Position, octets: u64, missing: Missing) -> Result<bool> {
+        let behind = self.buffer.geometry().advance(next, octets);
+        behind.map_or(Ok(false), |behind| {
+            true_end::has_one_behind(&self.buffer, behind, missing.last, MORE_OCTETS)
+        })
     }
 
     /// After recovery: goes on behind the last committed article.  Where the log is known to be too old it goes on
@@ -195,7 +239,7 @@ impl Filling {
             "the log is older than the buffer, whose last record is looked for"
         );
         // The header is only a hint: it may never have been written since the buffer was made.
-        let found = true_end(&self.buffer, known)?;
+        let found = self.true_end(known)?;
         let is_endless = self.buffer.home.is_endless();
         let (by_the_log, reserved) = (reserved, hints.reserved.max(reserved));
         let last = if is_endless {
@@ -239,11 +283,11 @@ impl Filling {
         if !is_older || buffer.is_rescued || buffer.home.is_endless() || last < buffer.floor() {
             return Ok(None);
         }
-        let found = true_end(buffer, hints.end)?;
+        let found = self.true_end(hints.end)?;
         if found.end > last {
             return Ok(None);
         }
-        buffer.lacks.get_or_init(|| found.end..self.next);
+        buffer.lacks.lock().push(found.end..self.next);
         let octets = match geometry.distance(found.end, self.next) {
             u64::MAX => "more than a whole round of it".to_owned(),
             octets => said_octets(octets),

@@ -128,11 +128,11 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
 
     /// What must come first, where that could let be had what may not be had yet: a login (RFC 4643 section 2.1) or TLS
     /// (RFC 4642 section 2.2.2).
-    pub(crate) fn not_yet(&self) -> Option<&'static str> {
-        if !self.is_compressed() && self.door.login_helps() {
+    pub(crate) fn not_yet(&self, wants: impl Fn(&Grant) -> bool) -> Option<&'static str> {
+        if !self.is_compressed() && self.door.login_helps(&wants) {
             return Some(LOG_IN_FIRST);
         }
-        (!self.is_compressed() && self.door.tls_helps()).then_some(START_TLS_FIRST)
+        (!self.is_compressed() && self.door.tls_helps(wants)).then_some(START_TLS_FIRST)
     }
 
     /// Whether COMPRESS was said.
@@ -152,8 +152,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     }
 
     /// What is asked for may not be had, perhaps only not yet.
-    pub(crate) fn not_permitted(&self) -> &'static str {
-        self.not_yet().unwrap_or(NOT_PERMITTED)
+    pub(crate) fn not_permitted(&self, wants: impl Fn(&Grant) -> bool) -> &'static str {
+        self.not_yet(wants).unwrap_or(NOT_PERMITTED)
     }
 
     /// Whether POST is permitted here and now: what the greeting, MODE READER and CAPABILITIES say too.

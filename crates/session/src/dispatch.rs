@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use newsreel_net::access::Grant;
 use newsreel_service::NewsService;
 use newsreel_wire::GroupName;
 use newsreel_wire::nntp::line::Command;
@@ -73,7 +74,7 @@ where
         return Ok(());
     }
     if !spec.needs.granted(&core.grant) {
-        let line = core.not_permitted();
+        let line = core.not_permitted(|grant| spec.needs.gained(grant));
         refuse(core, verb, line);
         return Ok(());
     }
@@ -99,7 +100,7 @@ where
 {
     core.bad_commands = 0;
     if !core.grant.reads_all() {
-        let line = core.not_permitted();
+        let line = core.not_permitted(Grant::reads_all);
         core.reply(line);
         return Ok(());
     }

@@ -14,6 +14,8 @@ pub enum Needs {
     Articles,
     /// Groups, numbers and overview.
     Reader,
+    /// What readers need; who may not post is told so by the command itself.
+    Posting,
     /// Lists by arrival.
     Newnews,
     /// Taking articles from peers.
@@ -24,7 +26,7 @@ impl Needs {
     pub(crate) fn met(self, features: Features) -> bool {
         match self {
             Self::Nothing | Self::Articles => true,
-            Self::Reader => features.reader,
+            Self::Reader | Self::Posting => features.reader,
             Self::Newnews => features.newnews,
             Self::Transit => features.transit,
         }
@@ -35,9 +37,19 @@ impl Needs {
         match self {
             Self::Nothing => true,
             Self::Articles => grant.read.is_some() || grant.feed,
-            Self::Reader => grant.is_for_readers(),
+            Self::Reader | Self::Posting => grant.is_for_readers(),
             Self::Newnews => grant.newnews && grant.read.is_some(),
             Self::Transit => grant.feed,
+        }
+    }
+
+    /// Whether this grant would be a gain for who may not.
+    pub(crate) const fn gained(self, grant: &Grant) -> bool {
+        match self {
+            Self::Posting => grant.post.is_some(),
+            Self::Nothing | Self::Articles | Self::Reader | Self::Newnews | Self::Transit => {
+                self.granted(grant)
+            }
         }
     }
 }

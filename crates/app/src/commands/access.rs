@@ -141,10 +141,12 @@ fn explain(who: &Who, config: &Config, spool: &SpoolArgs) -> Result<()> {
     }
     match grant {
         Some(_) => Ok(()),
-        None if rules.login_helps(who) && who.user.is_none() => {
+        None if rules.login_helps(who, |_| true) && who.user.is_none() => {
             anyhow::bail!("no access rule is for {address} before a login")
         }
-        None if rules.tls_helps(who) && !config.tls.certificate.as_os_str().is_empty() => {
+        None if rules.tls_helps(who, |_| true)
+            && !config.tls.certificate.as_os_str().is_empty() =>
+        {
             anyhow::bail!("no access rule is for {address} without TLS")
         }
         None => anyhow::bail!("no access rule is for {address}: it is refused"),

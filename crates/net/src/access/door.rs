@@ -143,7 +143,7 @@ impl Gate {
                 let place = self.counted.places.take(grant, who.address, None);
                 (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
             }
-            None if self.can_log_in(&who) || self.can_secure(&who) => {
+            None if self.can_log_in(&who, |_| true) || self.can_secure(&who, |_| true) => {
                 (Arc::new(Grant::nothing()), None)
             }
             None => return Err(Denied::NoRule),
@@ -174,12 +174,12 @@ impl Gate {
         Ok(self.counted.failures.lift(network.trunc()))
     }
 
-    fn can_log_in(&self, who: &Who) -> bool {
-        self.counted.logins.is_some() && self.rules.login_helps(who)
+    fn can_log_in(&self, who: &Who, wants: impl Fn(&Grant) -> bool) -> bool {
+        self.counted.logins.is_some() && self.rules.login_helps(who, wants)
     }
 
-    fn can_secure(&self, who: &Who) -> bool {
-        self.tls.is_some() && self.rules.tls_helps(who)
+    fn can_secure(&self, who: &Who, wants: impl Fn(&Grant) -> bool) -> bool {
+        self.tls.is_some() && self.rules.tls_helps(who, wants)
     }
 }
 
@@ -219,7 +219,7 @@ impl Door {
         Some(self.who.user.as_ref()?.name.as_str())
     }
 
-    /// How fast octets may be sent: anew after each change of what may be done.
+    /// How fast octets may be sent and come: anew after each change of what may be done.
     #[must_use]
     pub fn octets(&self) -> Pace {
         let own = || Pace::new(self.grant.octets_per_s_max);
@@ -233,10 +233,10 @@ impl Door {
         self.place.as_ref().map_or_else(own, Place::commands)
     }
 
-    /// Whether logging in could let more be done.
+    /// Whether logging in could let be done what is wanted.
     #[must_use]
-    pub fn login_helps(&self) -> bool {
-        self.who.user.is_none() && self.gate.can_log_in(&self.who)
+    pub fn login_helps(&self, wants: impl Fn(&Grant) -> bool) -> bool {
+        self.who.user.is_none() && self.gate.can_log_in(&self.who, wants)
     }
 
     /// Whether a login is taken: also of who can do no more by it, where there are users.  Programs that have a name and a
@@ -248,7 +248,9 @@ impl Door {
             let has_program = !self.gate.login.program.is_empty();
             self.place.is_some() && logins.is_some_and(|it| has_program || it.may_be_any())
         };
-        self.login_helps() || self.who.user.is_none() && are_any()
+        let are_named =
+            || self.gate.counted.logins.is_some() && self.gate.rules.knows_users(&self.who);
+        self.who.user.is_none() && (are_named() || are_any())
     }
 
     /// What the connection is or can be secured with; none: it cannot.
@@ -263,10 +265,10 @@ impl Door {
         self.gate.tls.is_some() && !self.who.is_tls && self.who.user.is_none()
     }
 
-    /// Whether more could be done over TLS.
+    /// Whether what is wanted could be done over TLS.
     #[must_use]
-    pub fn tls_helps(&self) -> bool {
-        self.may_start_tls() && self.gate.can_secure(&self.who)
+    pub fn tls_helps(&self, wants: impl Fn(&Grant) -> bool) -> bool {
+        self.may_start_tls() && self.gate.can_secure(&self.who, wants)
     }
 
     /// From here on the connection is over TLS, and the other side has shown a certificate with these names, or none.
@@ -279,7 +281,7 @@ impl Door {
             certificate,
             ..self.who.clone()
         })?;
-        match self.place.is_some() || self.gate.can_log_in(&self.who) {
+        match self.place.is_some() || self.gate.can_log_in(&self.who, |_| true) {
             true => Ok(()),
             false => Err(Denied::NoRule),
         }

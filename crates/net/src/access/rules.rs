@@ -47,15 +47,15 @@ pub struct Grant {
     pub list: bool,
     /// Variants of LIST that may not be asked all the same.
     pub list_not: Vec<String>,
-    /// Octets sent in a second; 0: any number.
+    /// Octets sent and taken in a second; 0: any number.
     pub octets_per_s_max: u64,
     /// Commands taken in a second; 0: any number.
     pub commands_per_s_max: u32,
-    /// Octets sent in a second to one address; 0: any number.
+    /// Octets sent to and taken from one address in a second; 0: any number.
     pub octets_per_s_per_address_max: u64,
     /// Commands taken in a second from one address; 0: any number.
     pub commands_per_s_per_address_max: u32,
-    /// Octets sent in a second to one user; 0: any number.
+    /// Octets sent to and taken from one user in a second; 0: any number.
     pub octets_per_s_per_user_max: u64,
     /// Commands taken in a second from one user; 0: any number.
     pub commands_per_s_per_user_max: u32,
@@ -226,9 +226,18 @@ impl Rules {
         Some(&rule.grant)
     }
 
-    /// Whether logging in could make another entry fit.
+    /// Whether logging in could make an entry fit that grants what is wanted.
     #[must_use]
-    pub fn login_helps(&self, who: &Who) -> bool {
+    pub fn login_helps(&self, who: &Who, wants: impl Fn(&Grant) -> bool) -> bool {
+        let fit = |rule: &&Rule| rule.misplaced(who).is_none() && rule.uncertified(who).is_none();
+        let is_last = |rule: &Rule| rule.users.is_empty() || rule.users.iter().any(|it| it == "*");
+        let mut reached = up_to(self.0.iter().filter(fit), is_last);
+        reached.any(|rule| !rule.users.is_empty() && wants(&rule.grant))
+    }
+
+    /// Whether an entry for users is here, reached or not.
+    #[must_use]
+    pub fn knows_users(&self, who: &Who) -> bool {
         let mut for_users = self.0.iter().filter(|rule| !rule.users.is_empty());
         for_users.any(|rule| rule.misplaced(who).is_none() && rule.uncertified(who).is_none())
     }
@@ -240,15 +249,17 @@ impl Rules {
         for_them.any(|rule| rule.misplaced(who).is_none())
     }
 
-    /// Whether TLS could make another entry fit, at once or after a login.
+    /// Whether TLS could make an entry fit that grants what is wanted, at once or after a login.
     #[must_use]
-    pub fn tls_helps(&self, who: &Who) -> bool {
+    pub fn tls_helps(&self, who: &Who, wants: impl Fn(&Grant) -> bool) -> bool {
         let secured = Who {
             is_tls: true,
             ..who.clone()
         };
-        let mut for_tls = self.0.iter().filter(|rule| rule.needs_tls);
-        !who.is_tls && for_tls.any(|rule| rule.misplaced(&secured).is_none())
+        let fit = |rule: &&Rule| rule.misplaced(&secured).is_none();
+        let is_last = |rule: &Rule| rule.users.is_empty() && rule.certificates.is_empty();
+        let mut reached = up_to(self.0.iter().filter(fit), is_last);
+        !who.is_tls && reached.any(|rule| rule.needs_tls && wants(&rule.grant))
     }
 
     /// The entries that are for nobody, as one in front of each is for all whom it is for: the places of both.
@@ -362,6 +373,15 @@ impl Rule {
     }
 }
 
+/// The entries up to the first that takes all who come to it: those behind it are reached by nobody.
+fn up_to<'r>(
+    rules: impl Iterator<Item = &'r Rule>,
+    takes_all: impl Fn(&Rule) -> bool,
+) -> impl Iterator<Item = &'r Rule> {
+    let mut is_over = false;
+    rules.take_while(move |rule| !std::mem::replace(&mut is_over, takes_all(rule)))
+}
+
 /// Whom an entry names must be somebody.
 fn are_names_right(entry: &AccessRule, wrong: &mut impl FnMut(&str, String)) {
     for (at, name) in entry.certificates.iter().enumerate() {
@@ -454,21 +474,21 @@ mod tests {
         assert_eq!(found(true), Some("safe".into()));
         assert_eq!(found(false), Some("any".into()));
         let here = who("192.0.2.1", "");
-        assert!(rules.tls_helps(&here));
+        assert!(rules.tls_helps(&here, |_| true));
         let secured = Who {
             is_tls: true,
             ..here.clone()
         };
-        assert!(!rules.tls_helps(&secured));
-        assert!(!self::rules("[[access]]\nname = 'a'\n").tls_helps(&here));
+        assert!(!rules.tls_helps(&secured, |_| true));
+        assert!(!self::rules("[[access]]\nname = 'a'\n").tls_helps(&here, |_| true));
     }
 
     #[test]
     fn certificates_have_entries_of_their_own() {
         let rules = rules(
             "[[access]]\nname = 'peer'\ncertificates = ['news.peer.example', 'ada@a.example']\n\
-             [[access]]\nname = 'known'\ncertificates = ['*']\n[[access]]\nname = 'users'\n\
-             certificates = ['ada']\nusers = ['*']\n",
+             [[access]]\nname = 'users'\ncertificates = ['ada']\nusers = ['*']\n\
+             [[access]]\nname = 'known'\ncertificates = ['*']\n",
         );
         let shown = |names: &[&str]| Who {
             is_tls: true,
@@ -484,9 +504,10 @@ mod tests {
         let why = rules.explain(&shown(&["x"]));
         assert_eq!(why[0].1, Some("is for clients with other certificates"));
         // A login helps only whom the certificate lets so far; TLS helps whoever may have one.
-        assert!(rules.login_helps(&shown(&["ADA"])) && !rules.login_helps(&shown(&["bob"])));
+        let helps = |names: &[&str]| rules.login_helps(&shown(names), |_| true);
+        assert!(helps(&["ADA"]) && !helps(&["bob"]));
         let plain = who("192.0.2.1", "");
-        assert!(rules.tls_helps(&plain) && !rules.certificate_helps(&plain));
+        assert!(rules.tls_helps(&plain, |_| true) && !rules.certificate_helps(&plain));
         assert!(rules.certificate_helps(&shown(&[])) && rules.find(&plain).is_none());
     }
 
@@ -514,9 +535,52 @@ mod tests {
         assert_eq!(found("127.0.0.1", Some(("bob", "x"))), Some("c".into()));
         assert_eq!(found("127.0.0.1", None), Some("c".into()));
         assert_eq!(found("192.0.2.1", None), None);
-        assert!(rules.login_helps(&who("203.0.113.1", "")));
+        assert!(rules.login_helps(&who("203.0.113.1", ""), |_| true));
         let said = rules.explain(&who("203.0.113.1", ""));
         assert_eq!(said[0], ("a", Some("is for users who have logged in")));
+    }
+
+    /// Any entry for users made a login worth asking for, also one that does not grant what was asked for or is reached by nobody.
+    #[test]
+    fn a_login_or_tls_helps_only_to_what_it_gives() {
+        let check = |text: &str, login: [bool; 2], tls: [bool; 2]| {
+            let (rules, who) = (rules(text), who("192.0.2.1", ""));
+            for (at, wants) in [|it: &Grant| it.feed, |it: &Grant| it.reads("misc.test")]
+                .into_iter()
+                .enumerate()
+            {
+                assert_eq!(rules.login_helps(&who, wants), login[at], "{text}: {at}");
+                assert_eq!(rules.tls_helps(&who, wants), tls[at], "{text}: {at}");
+            }
+        };
+        let (users, any) = ("users = ['ada']", "[[access]]\nname = 'any'\n");
+        let entry = |more: &str| format!("[[access]]\nname = 'a'\n{more}\n");
+        for (first, login, tls) in [
+            (format!("{users}\nread = '*'"), [false, true], [false; 2]),
+            (format!("{users}\nread = 'alt.*'"), [false; 2], [false; 2]),
+            (format!("{users}\nfeed = true"), [true, false], [false; 2]),
+            (
+                format!("{users}\ntls = true\nread = '*'"),
+                [false; 2],
+                [false, true],
+            ),
+            (
+                "tls = true\nfeed = true".to_owned(),
+                [false; 2],
+                [true, false],
+            ),
+            (
+                "certificates = ['x']\nread = '*'".to_owned(),
+                [false; 2],
+                [false, true],
+            ),
+        ] {
+            check(&format!("{}{any}", entry(&first)), login, tls);
+            // Behind an entry for all it is for nobody.
+            check(&format!("{any}{}", entry(&first)), [false; 2], [false; 2]);
+            let users = "[[access]]\nname = 'users'\nusers = ['*']\n";
+            check(&format!("{users}{}", entry(&first)), [false; 2], tls);
+        }
     }
 
     /// An entry behind one that takes everybody was for nobody, and nothing said so.

@@ -56,7 +56,7 @@ where
         return Ok(());
     };
     if !core.may_log_in() {
-        let line = core.not_permitted();
+        let line = core.not_permitted(|_| true);
         core.reply(line);
     } else if !core.door.takes_clear_text() {
         core.reply(NOT_IN_CLEAR);
@@ -78,7 +78,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     if !core.may_log_in() {
-        let line = core.not_permitted();
+        let line = core.not_permitted(|_| true);
         core.reply(line);
         return Ok(());
     }

@@ -7,6 +7,7 @@ use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::list::may_list;
 use super::{TABLE, authinfo, compress, starttls};
 use crate::core::Core;
 use crate::end::End;
@@ -35,7 +36,7 @@ where
     let (features, may_post) = (core.features, core.may_post());
     let (may_log_in, may_start_tls) = (core.may_log_in(), core.may_start_tls());
     let may_compress = compress::is_offered(core);
-    let may_read_later = core.features.reader && core.not_yet().is_some();
+    let may_read_later = core.features.reader && core.not_yet(Grant::is_for_readers).is_some();
     let (takes_clear_text, takes_scram) = (core.door.takes_clear_text(), core.door.takes_scram());
     let takes_certificate = core.door.certified("").is_some();
     let takes_sasl = takes_clear_text || takes_scram || takes_certificate;
@@ -80,7 +81,8 @@ where
         }
         if *capability == super::list::CAPABILITY {
             let kept = LIST_KEYWORDS.iter();
-            let is_offered = |word: &&&str| shared.lists.offers(word) && may_list(&grant, word);
+            let is_offered =
+                |word: &&&str| shared.lists.offers(word) && may_list(&grant, word.as_bytes());
             for keyword in kept.filter(is_offered) {
                 out.push(b' ');
                 out.extend_from_slice(keyword.as_bytes());
@@ -90,12 +92,6 @@ where
     }
     out.extend_from_slice(b".\r\n");
     Ok(())
-}
-
-/// Whether a variant of LIST may be asked.
-fn may_list(grant: &Grant, keyword: &str) -> bool {
-    let is_of_groups = super::list::OF_GROUPS.contains(&keyword);
-    (grant.list || !is_of_groups) && !grant.refuses_list(keyword.as_bytes())
 }
 
 /// Lines in the order they are shown; those without a command in the table are not.

@@ -50,7 +50,8 @@ where
 {
     // What may not be read is not told to be there.
     let is_readable = core.grant.reads(name.as_str());
-    if let Some(line) = core.not_yet().filter(|_| !is_readable) {
+    let not_yet = |core: &Core<S, Io>| core.not_yet(|grant| grant.reads(name.as_str()));
+    if !is_readable && let Some(line) = not_yet(core) {
         core.reply(line);
         return None;
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use newsreel_net::access::Grant;
 use newsreel_service::{Arriving, GroupCursor, GroupRow, GroupSelect, NewsService};
 use newsreel_wire::date::parse_nntp;
 use newsreel_wire::nntp::line::Command;
@@ -18,7 +19,7 @@ use crate::spec::{Needs, Spec};
 pub(super) const CAPABILITY: &str = "LIST";
 
 /// Those that list groups, for whom may do that.
-pub(super) const OF_GROUPS: &[&str] = &[
+const OF_GROUPS: &[&str] = &[
     "ACTIVE",
     "ACTIVE.MODTIME",
     "ACTIVE.TIMES",
@@ -115,12 +116,19 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let is_refused = core.grant.refuses_list(keyword);
+    let is_refused = !may_list(&core.grant, keyword);
     if is_refused {
-        let line = core.not_permitted();
+        let line = core.not_permitted(|it| it.is_for_readers() && may_list(it, keyword));
         core.reply(line);
     }
     is_refused
+}
+
+/// Whether a variant may be asked.
+pub(super) fn may_list(grant: &Grant, keyword: &[u8]) -> bool {
+    let is_it = |word: &&str| word.as_bytes().eq_ignore_ascii_case(keyword);
+    let lists_groups = OF_GROUPS.iter().any(is_it);
+    (grant.list || !lists_groups) && !grant.refuses_list(keyword)
 }
 
 /// LIST ACTIVE of what changed since (docs/active-modtime.md): the moment as DATE says it, then perhaps a wildmat.
@@ -212,7 +220,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    if !core.grant.reads_all() || !core.grant.list {
+    if !core.grant.reads_all() {
         return groups(core, FOLLOWS, BARE, write_active).await;
     }
     let scratch = scratch_of(&mut core.scratch);
@@ -264,18 +272,10 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let grant = Arc::clone(&core.grant);
-    let readable = match &grant.read {
-        Some(read) if grant.list => read,
-        Some(_) => {
-            let line = core.not_permitted();
-            core.reply(line);
-            return Ok(());
-        }
-        // Who may only post is shown none.
-        None => {
-            Listing::begin(core, status).end(core);
-            return Ok(());
-        }
+    // Who may only post is shown none.
+    let Some(readable) = &grant.read else {
+        Listing::begin(core, status).end(core);
+        return Ok(());
     };
     let wildmat = match select.wildmat {
         Some(wildmat) => wildmat.clone().within(readable),

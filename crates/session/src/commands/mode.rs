@@ -1,5 +1,6 @@
 //! MODE: READER and STREAM; neither changes anything, this server always does both (RFC 3977 section 5.3, RFC 4644 section 2.3).
 
+use newsreel_net::access::Grant;
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -26,7 +27,8 @@ where
     if command.arg_is(0, "READER") {
         if core.may_post() {
             core.reply("200 Reading and posting\r\n");
-        } else if core.features.reader && (core.grant.is_for_readers() || core.not_yet().is_some())
+        } else if core.features.reader
+            && (core.grant.is_for_readers() || core.not_yet(Grant::is_for_readers).is_some())
         {
             core.reply("201 Reading, no posting\r\n");
         } else {
@@ -36,7 +38,7 @@ where
     } else if command.arg_is(0, "STREAM") && core.features.transit {
         let line = match core.grant.feed {
             true => "203 Streaming permitted\r\n",
-            false => core.not_permitted(),
+            false => core.not_permitted(|grant| grant.feed),
         };
         core.reply(line);
     } else {

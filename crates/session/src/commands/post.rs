@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "POST",
     usage: "",
     args: (0, 0),
-    needs: Needs::Reader,
+    needs: Needs::Posting,
     capability: Some("POST"),
     pipelined: false,
     codes: &[240, 340, 440, 441],
@@ -27,7 +27,8 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     if !core.may_post() {
-        let line = core.not_yet();
+        // Where nobody posts no login helps.
+        let line = core.not_yet(|grant| core.features.posting && grant.post.is_some());
         core.reply(line.unwrap_or("440 Posting not permitted\r\n"));
         return Ok(());
     }

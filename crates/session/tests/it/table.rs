@@ -166,7 +166,7 @@ fn every_command_has_a_transcript_that_shows_every_code() {
             files.iter().any(|(name, _)| *name == verb),
             "no transcript {verb}.nntp"
         );
-        let reads = matches!(spec.needs, Needs::Reader | Needs::Newnews);
+        let reads = matches!(spec.needs, Needs::Reader | Needs::Posting | Needs::Newnews);
         let fault = (reads && !NO_FAULTS.contains(&spec.name)).then_some(403);
         let unknown = (spec.needs != Needs::Nothing && reads).then_some(500);
         let denied = (spec.needs != Needs::Nothing && spec.needs != Needs::Articles).then_some(502);

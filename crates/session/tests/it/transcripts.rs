@@ -98,6 +98,8 @@ transcripts! {
         authinfo_external,
         authinfo_first,
         authinfo_full,
+        authinfo_helps,
+        authinfo_no_help,
         authinfo_per_user,
         authinfo_sasl,
         authinfo_scram,

@@ -103,7 +103,7 @@ async fn a_login_looks_again() {
         (door.grant().name.as_str(), door.user()),
         ("staff", Some("ada"))
     );
-    assert!(!door.may_log_in() && !door.login_helps());
+    assert!(!door.may_log_in() && !door.login_helps(|_| true));
     // One connection of staff at a time; what was before stays.
     let mut other = gate.enter(who("127.0.0.1")).unwrap();
     assert_eq!(other.grant().name, "local");
@@ -125,7 +125,7 @@ async fn who_may_do_everything_can_log_in_where_there_are_users() {
     const RULES: &str = "[[access]]\nname = 'all'\nread = '*'\npost = '*'\n";
     let gate = gate(RULES);
     let mut door = gate.enter(who("127.0.0.1")).unwrap();
-    assert!(door.may_log_in() && !door.login_helps());
+    assert!(door.may_log_in() && !door.login_helps(|_| true));
     assert_eq!(door.log_in("ada", "ada").await, Login::Wrong);
     assert_eq!(door.log_in("ada", "adaada").await, Login::In);
     assert_eq!(
@@ -521,11 +521,11 @@ async fn who_begins_tls_has_what_is_for_tls() {
     let gate = secured_by(RULES, some_tls());
     let mut door = gate.enter(who("192.0.2.1")).unwrap();
     assert_eq!(**door.grant(), Grant::nothing());
-    assert!(door.tls_helps() && door.may_start_tls() && !door.takes_clear_text());
+    assert!(door.tls_helps(|_| true) && door.may_start_tls() && !door.takes_clear_text());
     let mut late = gate.enter(who("192.0.2.1")).unwrap();
     door.secured(Vec::new()).unwrap();
     assert_eq!(door.grant().name, "safe");
-    assert!(!door.tls_helps() && !door.may_start_tls() && door.takes_clear_text());
+    assert!(!door.tls_helps(|_| true) && !door.may_start_tls() && door.takes_clear_text());
     // Its places are taken as those of any entry.
     assert_eq!(late.secured(Vec::new()), Err(Denied::Full));
     assert_eq!(late.grant().name, "nobody");
@@ -533,7 +533,7 @@ async fn who_begins_tls_has_what_is_for_tls() {
     late.secured(Vec::new()).unwrap();
     // Who has logged in begins no TLS (RFC 4642 section 2.2.2).
     let mut user = gate.enter(who("192.0.2.2")).unwrap();
-    assert!(user.may_start_tls() && !user.tls_helps());
+    assert!(user.may_start_tls() && !user.tls_helps(|_| true));
     assert_eq!(user.log_in("ada", "adaada").await, Login::In);
     assert!(!user.may_start_tls());
     assert_eq!(gate.enter(who("192.0.2.3")).unwrap_err(), Denied::NoRule);

@@ -58,6 +58,7 @@ rejects! {
     EmptyHeader "empty_header" "A header field has no content";
     BlankHeaderLine "blank_header_line" "A line of a header field is blank";
     ForbiddenHeader "forbidden_header" "A header field that a posted article may not have";
+    NoSender "no_sender" "Several addresses in From and no Sender field";
     HeaderNotUtf8 "header_not_utf8" "Header octets that are no UTF-8";
     HeaderControl "header_control" "Control character in the header";
     HeaderLineTooLong "header_line_too_long" "A header line of more than 998 octets";
@@ -73,6 +74,7 @@ rejects! {
     BadSupersedes "bad_supersedes" "Malformed Supersedes field";
     BadField "bad_field" "Malformed header field";
     WrongWeekday "wrong_weekday" "Day of the week that is not the date's";
+    ObsoleteDate "obsolete_date" "A date in an obsolete form; give the year four digits, and the zone as in +0000 or GMT";
     LockNoHash "lock_no_hash" "A lock that is no hash of its scheme";
     ControlArguments "control_arguments" "Arguments that are not those of the control message";
     DistributionAll "distribution_all" "\"all\" is no distribution";

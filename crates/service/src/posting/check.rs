@@ -5,9 +5,9 @@
 
 use newsreel_wire::article::{
     ArticleFacts, Control, Field, HeaderLimits, Headers, Known, KnownSet, check_octets,
-    first_mailbox, is_address, is_address_list, odd_fields,
+    first_mailbox, is_address, is_address_list, is_one_mailbox, odd_fields,
 };
-use newsreel_wire::date::{has_right_weekday, parse_rfc5322};
+use newsreel_wire::date::{has_right_weekday, is_in_new_form, parse_rfc5322};
 use newsreel_wire::path::{Diagnostic, Path};
 use newsreel_wire::{GroupName, HeaderFault, MessageId, UnixTime, newsgroups};
 
@@ -187,6 +187,11 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
         .map(first_mailbox)
         .transpose()
         .map_err(|_| Reject::BadFrom)?;
+    // Who of several sends it (RFC 5322 section 3.6.2).
+    let are_several = content(Known::From).is_some_and(|from| !is_one_mailbox(from));
+    if are_several && content(Known::Sender).is_none() {
+        return Err(Reject::NoSender.into());
+    }
     let message_id = content(Known::MessageId).map(message_id).transpose()?;
     let newsgroups = content(Known::Newsgroups).ok_or(Reject::NoNewsgroups)?;
     if !is_group_list(newsgroups) {
@@ -213,17 +218,28 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
     if content(Known::Control).is_some() && content(Known::Supersedes).is_some() {
         return Err(Reject::ControlAndSupersedes.into());
     }
-    let is_wrong = |field: &Known| content(*field).is_some_and(|date| !has_right_weekday(date));
-    if let Some(field) = DATES.iter().find(|field| is_wrong(field)) {
-        return Err(Refused::of(Reject::WrongWeekday, *field));
-    }
     check_optional(&headers)?;
+    check_forms_of_dates(&headers)?;
     Ok(Proto {
         message_id,
         newsgroups,
         from,
         headers,
     })
+}
+
+/// Dates that can be read, and that nobody should write so.
+fn check_forms_of_dates(headers: &Headers<'_>) -> Result<(), Refused> {
+    for (is_good, why) in [
+        (has_right_weekday as fn(&[u8]) -> bool, Reject::WrongWeekday),
+        (is_in_new_form, Reject::ObsoleteDate),
+    ] {
+        let is_wrong = |field: &Known| headers.content(*field).is_some_and(|it| !is_good(it));
+        if let Some(field) = DATES.iter().find(|field| is_wrong(field)) {
+            return Err(Refused::of(why, *field));
+        }
+    }
+    Ok(())
 }
 
 /// Fields that an article need not have.
@@ -669,6 +685,7 @@ mod tests {
             "Control: Cancel\t <1@a.example> \n",
             "Control: sendme <1@a.example> b.example\n",
             "Date: (x) thu, 1 Jan 2026 00:00:00 +0000\n",
+            "Date: 1 Jan 2026 00:00 GMT\nExpires: 2 Jan 2026 00:00 ut\n",
             "See-Also-Not: x\n",
         ] {
             assert_eq!(with(more), Ok(()), "{more}");
@@ -714,6 +731,9 @@ mod tests {
                 "Fri, 1 Jan 2026 00:00:00 +0000",
                 Reject::WrongWeekday,
             ),
+            ("Date", "1 Jan 26 00:00:00 +0000", Reject::ObsoleteDate),
+            ("Expires", "2 Jan 2026 00:00 EST", Reject::ObsoleteDate),
+            ("Injection-Date", "1 Jan 2026 00:00 Z", Reject::ObsoleteDate),
             ("X-Any", "a\n \t\n b", Reject::BlankHeaderLine),
             ("X-Any", "a\n ", Reject::BlankHeaderLine),
             ("References", "\n <1@a>", Reject::BlankHeaderLine),
@@ -726,6 +746,16 @@ mod tests {
             let said = with(&format!("{field}: {content}\n"));
             assert_eq!(said, Err((why, named(field))), "{field}: {content}");
         }
+    }
+
+    /// From may name several authors; which of them sends it was said by nobody.
+    #[test]
+    fn several_authors_have_a_sender() {
+        let two = "Ada <ada@a.example>, bob@a.example (Bob)";
+        let from = |from: &str| changed("Ada <ada@a.example>", from);
+        assert_eq!(from(two), Err((Reject::NoSender, None)));
+        assert_eq!(from(&format!("{two}\nSender: bob@a.example")), Ok(()));
+        assert_eq!(from("\"Ada, of A\" <ada@a.example> (a, b@c)"), Ok(()));
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub struct PostingConfig {
     pub clients: PostingClients,
     /// Posts to more groups than this are refused; `articles.groups_max` holds besides.
     pub groups_max: u32,
-    /// Posts whose answers would go to more groups than this (Followup-To) are refused.
+    /// Posts whose Followup-To names more groups than this are refused. Answers to a post without one go to all of its Newsgroups,
+    /// which `posting.groups_max` bounds.
     pub followups_max: u32,
     /// Posts with an older Date or Injection-Date are refused, seconds; 0 takes any age that `articles.age_s_max` does.
     pub age_s_max: u64,

@@ -26,6 +26,13 @@ pub fn first_mailbox(content: &[u8]) -> Result<&[u8], MailboxError> {
     }
 }
 
+/// Whether this is one mailbox and not several.
+#[must_use]
+pub fn is_one_mailbox(content: &[u8]) -> bool {
+    let mut scan = Scan { rest: content };
+    scan.mailbox().is_ok() && scan.blanks().is_ok() && scan.rest.is_empty()
+}
+
 /// Whether this is a list of mailboxes and groups of them, as Reply-To may be (RFC 5322 section 3.4).
 #[must_use]
 pub fn is_address_list(content: &[u8]) -> bool {

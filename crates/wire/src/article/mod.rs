@@ -20,7 +20,7 @@ pub use control::Control;
 pub use headers::{Field, HeaderLimits, Headers};
 pub(crate) use headers::{is_blank, trim};
 pub use known::{Known, KnownSet};
-pub use mailbox::{first_mailbox, is_address, is_address_list};
+pub use mailbox::{first_mailbox, is_address, is_address_list, is_one_mailbox};
 pub use octets::{OctetFacts, octets};
 pub use optional::odd_fields;
 pub use relay::{ArticleFacts, ONCE, RelayFacts, check_octets, check_relay, expires};

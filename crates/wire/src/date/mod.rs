@@ -10,7 +10,7 @@ mod print;
 
 pub use civil::CivilTime;
 pub use nntp::{is_gmt, parse_nntp};
-pub use parse::{has_right_weekday, parse_relaxed, parse_rfc5322};
+pub use parse::{has_right_weekday, is_in_new_form, parse_relaxed, parse_rfc5322};
 pub use print::{print_nntp, print_rfc5322};
 
 pub use crate::ids::UnixTime;

@@ -47,6 +47,33 @@ pub fn has_right_weekday(text: &[u8]) -> bool {
     !names_one || right.is_some_and(|name| key(name.as_bytes()) == key(said))
 }
 
+/// Whether a date as RFC 5322 defines it has no obsolete year or zone, which none may be made with any more (RFC 5536 section
+/// 3.1.1): four digits, and an offset in digits, or `GMT` or `UT`, which are as common as they are clear.
+#[must_use]
+pub fn is_in_new_form(text: &[u8]) -> bool {
+    let mut scan = Scan {
+        rest: text,
+        relaxed: false,
+    };
+    let mut read = || {
+        scan.skip()?;
+        scan.weekday()?;
+        scan.day_and_month()?;
+        let before = scan.rest.len();
+        let mut civil = CivilTime::of(UnixTime(0));
+        civil.year = scan.year()?;
+        let digits = before - scan.rest.len();
+        scan.time(&mut civil)?;
+        scan.skip()?;
+        let is_offset = matches!(scan.rest, [b'+' | b'-', ..]);
+        let zone = scan.take(u8::is_ascii_alphabetic);
+        let is_named = |name: &&[u8]| name.eq_ignore_ascii_case(zone);
+        let is_known = is_offset || [&b"GMT"[..], b"UT"].iter().any(is_named);
+        Ok::<_, DateError>(digits >= 4 && is_known)
+    };
+    read().unwrap_or(true)
+}
+
 fn date_time(text: &[u8], relaxed: bool) -> Result<UnixTime, DateError> {
     let mut scan = Scan {
         rest: text,
@@ -161,10 +188,7 @@ impl<'t> Scan<'t> {
 
     /// `21 Nov 1997`.
     fn date(&mut self) -> Result<CivilTime, DateError> {
-        let day = self.number(1, 2).ok_or(DateError::Day)? as u8;
-        self.separator()?;
-        let month = self.month()?;
-        self.separator()?;
+        let (day, month) = self.day_and_month()?;
         let year = self.year()?;
         Ok(CivilTime {
             year,
@@ -174,6 +198,15 @@ impl<'t> Scan<'t> {
             minute: 0,
             second: 0,
         })
+    }
+
+    /// `21 Nov`, and what stands before the year.
+    fn day_and_month(&mut self) -> Result<(u8, u8), DateError> {
+        let day = self.number(1, 2).ok_or(DateError::Day)? as u8;
+        self.separator()?;
+        let month = self.month()?;
+        self.separator()?;
+        Ok((day, month))
     }
 
     /// Between the parts of a date: CFWS, and in old articles a dash.
@@ -486,6 +519,29 @@ mod tests {
             "thu, 29 Feb 2020 00:00 GMT",
         ] {
             assert!(!has_right_weekday(wrong.as_bytes()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn obsolete_years_and_zones() {
+        for new in [
+            "Fri, 21 Nov 1997 09:55:06 -0600",
+            "21 Nov 1997 09:55 +0000 (EST)",
+            " (x) fri (day),\r\n 21 nov 1997 23 : 55:06\tgmt",
+            "21 Nov 1997 09:55:06 UT (x)",
+            "yesterday",
+            "",
+        ] {
+            assert!(is_in_new_form(new.as_bytes()), "{new}");
+        }
+        for old in [
+            "21 Nov 97 09:55:06 -0600",
+            "Fri, 21 Nov 097 09:55:06 GMT",
+            "21 Nov 1997 09:55:06 EST",
+            "21 Nov 1997 09:55:06 UTC",
+            "21 Nov 1997 09:55:06 Z",
+        ] {
+            assert!(!is_in_new_form(old.as_bytes()), "{old}");
         }
     }
 

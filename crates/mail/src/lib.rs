@@ -12,7 +12,7 @@ mod queue;
 
 pub use deliver::{Deliver, Program, Smtp, Undelivered, deliver_by};
 pub use format::FILE_OCTETS_MAX;
-pub use queue::{MailQueue, Pace, waiting_in};
+pub use queue::{MailQueue, Pace, SENT_KEPT_MAX, waiting_in};
 
 /// The directory of the queue of mails to moderators in a spool.
 pub const FOLDER: &str = "mail";

@@ -3,9 +3,10 @@
 //! A file is named after its article, so the same one handed over again is one mail.  Those that may be tried go in the order
 //! they came in, which the times of their files keep; one that fails holds up no other.  When a mail is tried next is in memory
 //! only: after a start all are tried at once.  A damaged file is set aside and reported, never deleted.  What was sent goes out of
-//! the queue behind that, so a stop between the two sends it again: the same octets, with the same Message-ID.
+//! the queue behind that, so a stop between the two sends it again: the same octets, with the same Message-ID.  An empty file says
+//! that it was, so that the same is not taken once more; of these the newest [`SENT_KEPT_MAX`] stay.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,12 @@ use crate::format::{self, FILE_OCTETS_MAX};
 
 /// How a mail's file ends.
 const ENDING: &str = ".mail";
+
+/// How the file ends that says that one was sent.
+const SENT_ENDING: &str = ".sent";
+
+/// Mails of which it is known that they were sent; each is an empty file.
+pub const SENT_KEPT_MAX: usize = 10_000;
 
 /// How many mails there may be, and how long is waited between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +55,9 @@ struct State {
     waiting: BTreeMap<String, Attempt>,
     /// Files that are being written.
     coming: BTreeSet<String>,
+    /// The names of mails that were sent, and the order in which they were.
+    sent: BTreeSet<String>,
+    sent_order: VecDeque<String>,
     /// The place of the next one.
     place: u64,
     stopping: bool,
@@ -73,6 +83,24 @@ impl State {
         self.place += 1;
         self.waiting.insert(name, attempt);
     }
+
+    /// One more was sent; the names of those that are too many.
+    fn sent(&mut self, name: String) -> Vec<String> {
+        if self.sent.insert(name.clone()) {
+            self.sent_order.push_back(name);
+        }
+        let too_many = self.sent_order.len().saturating_sub(SENT_KEPT_MAX);
+        let gone: Vec<String> = self.sent_order.drain(..too_many).collect();
+        for name in &gone {
+            self.sent.remove(name);
+        }
+        gone
+    }
+}
+
+/// The file that says that a mail was sent.
+fn sent_file(name: &str) -> String {
+    [name.strip_suffix(ENDING).unwrap_or(name), SENT_ENDING].concat()
 }
 
 /// How many mails wait in a queue's folder, whoever has it.
@@ -102,20 +130,31 @@ impl MailQueue {
             disk.create_dir_all(folder)?;
             disk.sync_dir(folder.parent().unwrap_or(folder))?;
         }
-        let mut found = Vec::new();
+        let (mut found, mut sent) = (Vec::new(), Vec::new());
         for entry in disk.list(folder)? {
-            if entry.name.ends_with(ENDING) {
+            let changed = || {
                 let facts = disk.facts(&folder.join(&entry.name))?;
-                found.push((facts.map(|it| it.changed_ns), entry.name));
+                newsreel_host::Result::Ok(facts.map(|it| it.changed_ns))
+            };
+            if entry.name.ends_with(ENDING) {
+                found.push((changed()?, entry.name));
+            } else if let Some(digits) = entry.name.strip_suffix(SENT_ENDING) {
+                sent.push((changed()?, [digits, ENDING].concat()));
             } else if entry.name.ends_with(".new") {
                 // Never acknowledged: it was being written when the machine stopped.
                 disk.remove(&folder.join(entry.name))?;
             }
         }
         found.sort();
+        sent.sort();
         let mut state = State::default();
         for (_, name) in found {
             state.append(name);
+        }
+        for (_, name) in sent {
+            for gone in state.sent(name) {
+                disk.remove(&folder.join(sent_file(&gone)))?;
+            }
         }
         Ok(Self {
             disk,
@@ -202,8 +241,22 @@ impl MailQueue {
         }
     }
 
-    /// Takes a mail out that was sent.
+    /// Notes that a mail was sent, and takes it out.
     fn remove(&self, name: &str, path: &Path) {
+        let file = |name: &str| self.folder.join(sent_file(name));
+        match replace_file(self.disk.as_ref(), &file(name), b"") {
+            Ok(()) => {
+                let gone = self.state.lock().sent(name.to_owned());
+                for name in gone {
+                    // One that stays goes at the next start.
+                    let _ = self.disk.remove(&file(&name));
+                }
+            }
+            Err(error) => {
+                tracing::error!(target: "newsreel::mail", %error,
+                    "it cannot be kept that a mail was sent: the same article is mailed again if it is posted again");
+            }
+        }
         let removed = self.disk.remove(path);
         let removed = removed.and_then(|()| self.disk.sync_dir(&self.folder));
         if let Err(error) = removed {
@@ -226,18 +279,18 @@ impl MailQueue {
         }
     }
 
-    /// Holds a place for one more mail.  `false`: it is here already.
-    fn reserve(&self, name: &str) -> Result<bool, MailRefused> {
+    /// Holds a place for one more mail.
+    fn reserve(&self, name: &str) -> Result<(), MailRefused> {
         let mut state = self.state.lock();
-        if state.waiting.contains_key(name) {
-            return Ok(false);
+        if state.waiting.contains_key(name) || state.sent.contains(name) {
+            return Err(MailRefused::Again);
         }
         // Whoever hands over what another is just handing over comes again: by then it is known how that went.
         let is_full = state.waiting.len() + state.coming.len() >= self.pace.mails_max;
         if is_full || !state.coming.insert(name.to_owned()) {
             return Err(MailRefused::Full);
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -252,9 +305,7 @@ fn name_of(mail: &Mail) -> String {
 impl MailDrop for MailQueue {
     fn submit(&self, mail: &Mail) -> Result<(), MailRefused> {
         let name = name_of(mail);
-        if !self.reserve(&name)? {
-            return Ok(());
-        }
+        self.reserve(&name)?;
         let written = format::encode(mail)
             .ok_or(MailRefused::Failed)
             .and_then(|octets| {

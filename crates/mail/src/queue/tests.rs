@@ -73,13 +73,54 @@ fn what_was_taken_is_sent_once_and_the_same_again_is_one() {
     let (_, disk, clock) = world();
     let queue = open(&disk, &clock, 10);
     queue.submit(&mail("<1@a>")).unwrap();
-    queue.submit(&mail("<1@a>")).unwrap();
+    assert_eq!(queue.submit(&mail("<1@a>")), Err(MailRefused::Again));
     queue.submit(&mail("<2@a>")).unwrap();
     assert_eq!(queue.waiting(), 2);
     let sent = run(&queue, 0, 2);
     assert_eq!(sent, ["<1@a>", "<2@a>"]);
     assert_eq!(queue.waiting(), 0);
-    assert!(disk.list(Path::new(FOLDER)).unwrap().is_empty());
+    let left = disk.list(Path::new(FOLDER)).unwrap();
+    assert!(left.len() == 2 && left.iter().all(|it| it.name.ends_with(SENT_ENDING)));
+}
+
+/// A post that was sent to its moderator was sent once more for each time it was posted again.
+#[test]
+fn what_was_sent_is_not_taken_again_after_a_start_either() {
+    let (memory, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    queue.submit(&mail("<1@a>")).unwrap();
+    assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+    assert_eq!(queue.submit(&mail("<1@a>")), Err(MailRefused::Again));
+    let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+    let queue = open(&disk, &clock, 10);
+    assert_eq!(queue.waiting(), 0);
+    assert_eq!(queue.submit(&mail("<1@a>")), Err(MailRefused::Again));
+    let other = Mail {
+        to: "other@m.example".to_owned(),
+        ..mail("<1@a>")
+    };
+    queue.submit(&other).unwrap();
+    queue.submit(&mail("<2@a>")).unwrap();
+}
+
+/// What is known of mails that were sent is bounded, in memory and on disk.
+#[test]
+fn the_oldest_of_what_was_sent_is_forgotten() {
+    let (_, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    let folder = Path::new(FOLDER);
+    for n in 0..SENT_KEPT_MAX {
+        let name = format!("{n:032x}{SENT_ENDING}");
+        replace_file(disk.as_ref(), &folder.join(name), b"").unwrap();
+    }
+    drop(queue);
+    let queue = open(&disk, &clock, 10);
+    for id in ["<1@a>", "<2@a>"] {
+        queue.submit(&mail(id)).unwrap();
+        assert_eq!(run(&queue, 0, 1), [id]);
+        assert_eq!(disk.list(folder).unwrap().len(), SENT_KEPT_MAX);
+        assert_eq!(queue.submit(&mail(id)), Err(MailRefused::Again));
+    }
 }
 
 #[test]
@@ -204,7 +245,8 @@ fn a_damaged_mail_is_set_aside_and_holds_up_no_other() {
         );
     }
     assert_eq!(queue.waiting(), 0);
-    let left = disk.list(Path::new(FOLDER)).unwrap();
+    let mut left = disk.list(Path::new(FOLDER)).unwrap();
+    left.retain(|it| !it.name.ends_with(SENT_ENDING));
     assert_eq!(left.len(), 1);
     assert!(left[0].name.ends_with(".aside"));
     assert_eq!(open(&disk, &clock, 10).waiting(), 0);

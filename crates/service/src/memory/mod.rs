@@ -7,7 +7,7 @@ mod accept;
 mod post;
 mod reading;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -108,6 +108,8 @@ struct State {
     held: Vec<(Arc<Connection>, Completion)>,
     /// Mails to moderators: address and text.
     mails: Vec<(String, Vec<u8>)>,
+    /// Message-id and recipient of each.
+    mailed: HashSet<(OfferedId, String)>,
     limits: PostLimits,
     changes: LastChanges,
     /// Whose text comes bit by bit.

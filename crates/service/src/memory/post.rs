@@ -12,7 +12,7 @@ use crate::group::GroupStatus;
 use crate::posting::{self, Locks, Moderators, Post, Refused, Site, destination};
 use crate::reject::Reject;
 use crate::service::NewsService;
-use crate::transfer::Outcome;
+use crate::transfer::{OfferedId, Outcome};
 
 impl MemoryService {
     /// Injects one article, or refuses it.
@@ -80,6 +80,9 @@ impl MemoryService {
             let moderators = Moderators::parse(&self.config.moderators).unwrap_or_default();
             let to = moderators.find(group).ok_or(Reject::NoModerator)?;
             let mail = proto.mail(id, &site, &to, false);
+            if !state.mailed.insert((OfferedId::from(id), to.clone())) {
+                return Ok(Outcome::Duplicate);
+            }
             state.mails.push((to, mail));
             return Ok(Outcome::Accepted);
         }

@@ -58,6 +58,8 @@ pub trait MailDrop: Send + Sync + std::fmt::Debug {
 /// Why a mail was not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailRefused {
+    /// It was kept before: it waits, or was sent.
+    Again,
     /// Too many are waiting, or the disk has no room.
     Full,
     /// The disk failed; it was logged.
@@ -67,6 +69,7 @@ pub enum MailRefused {
 impl From<MailRefused> for Outcome {
     fn from(refused: MailRefused) -> Self {
         match refused {
+            MailRefused::Again => Self::Duplicate,
             MailRefused::Full => Self::Deferred(Defer::Full),
             MailRefused::Failed => Self::Failed,
         }

@@ -81,16 +81,18 @@ impl Input {
         self.buf.split_to(used).freeze()
     }
 
-    /// Reads once; 0 at the end.  [`io::ErrorKind::OutOfMemory`]: large articles of all connections take too much.
+    /// Reads once, no more than `most`; 0 at the end.  [`io::ErrorKind::OutOfMemory`]: large articles of all connections take
+    /// too much.
     pub(crate) fn poll_read<Io: AsyncRead + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut Io,
+        most: usize,
     ) -> Poll<io::Result<usize>> {
         if !self.make_room() {
             return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
         }
-        let mut room = (&mut self.buf).limit(READ_BYTES_MAX);
+        let mut room = (&mut self.buf).limit(READ_BYTES_MAX.min(most));
         let reading = pin!(io.read_buf(&mut room));
         match Future::poll(reading as Pin<&mut _>, cx) {
             Poll::Ready(Ok(0)) => {
@@ -195,7 +197,7 @@ mod tests {
 
     fn read(input: &mut Input, mut from: &[u8]) -> usize {
         let mut cx = Context::from_waker(Waker::noop());
-        match input.poll_read(&mut cx, &mut from) {
+        match input.poll_read(&mut cx, &mut from, usize::MAX) {
             Poll::Ready(Ok(len)) => len,
             other => panic!("{other:?}"),
         }
@@ -204,7 +206,7 @@ mod tests {
     fn wait(input: &mut Input) {
         let (mut ours, _theirs) = tokio::io::duplex(16);
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(input.poll_read(&mut cx, &mut ours).is_pending());
+        assert!(input.poll_read(&mut cx, &mut ours, usize::MAX).is_pending());
     }
 
     #[test]
@@ -275,7 +277,7 @@ mod tests {
         let fill = |input: &mut Input| {
             let (piece, mut cx) = ([b'x'; 60 << 10], Context::from_waker(Waker::noop()));
             while input.octets().len() < 900 << 10 {
-                match input.poll_read(&mut cx, &mut &piece[..]) {
+                match input.poll_read(&mut cx, &mut &piece[..], usize::MAX) {
                     Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => return Err(error.kind()),
                     Poll::Pending => unreachable!(),

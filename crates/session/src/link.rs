@@ -5,13 +5,13 @@
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use newsreel_net::access::Pace;
 use newsreel_net::{Deflatable, DrainWatch};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use crate::end::End;
 use crate::input::{Input, READ_BYTES_MAX};
@@ -29,8 +29,10 @@ pub(crate) struct Link<Io> {
     pub(crate) io: Deflatable<Io>,
     pub(crate) pulse: Pulse,
     pub(crate) drain: DrainWatch,
-    /// How fast octets are sent.
+    /// How fast octets are sent and come, together.
     pub(crate) pace: Pace,
+    /// Until what has come is paid for; nothing more is read before.
+    pub(crate) unpaid: Option<Pin<Box<Sleep>>>,
     /// When something was sent last.
     pub(crate) sent_at: Instant,
 }
@@ -54,6 +56,28 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
         self.sent_at = Instant::now();
         metrics.add(Tally::OctetsOut, all as u64);
         Ok(())
+    }
+
+    /// So much has come: what comes next waits until it is paid for.
+    pub(crate) fn came(&mut self, len: usize) {
+        let pause = self.pace.spend(len as u64);
+        if !pause.is_zero() {
+            self.unpaid = Some(Box::pin(tokio::time::sleep(pause)));
+        }
+    }
+
+    /// Reads once, when what has come is paid for and no faster than that.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut Input,
+    ) -> Poll<std::io::Result<usize>> {
+        if let Some(unpaid) = &mut self.unpaid {
+            ready!(unpaid.as_mut().poll(cx));
+            self.unpaid = None;
+        }
+        let most = self.pace.at_once_max().unwrap_or(usize::MAX);
+        input.poll_read(cx, &mut self.io, most)
     }
 
     fn poll_send(
@@ -116,7 +140,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
             let (mut dropped, mut paid) = (0, 0);
             while flushed.is_ok() && !input.is_eof() && dropped < LINGER_OCTETS_MAX {
                 input.consume(input.octets().len());
-                match poll_fn(|cx| input.poll_read(cx, &mut self.io)).await {
+                match poll_fn(|cx| input.poll_read(cx, &mut self.io, READ_BYTES_MAX)).await {
                     Ok(len @ 1..) => dropped += len,
                     _ => break,
                 }

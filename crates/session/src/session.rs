@@ -262,6 +262,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                     pulse: Pulse::new(shared.beats, memory.clone()),
                     drain,
                     pace: Pace::new(0),
+                    unpaid: None,
                     sent_at: tokio::time::Instant::now(),
                 },
                 scratch: None,
@@ -353,6 +354,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         match poll_fn(|cx| self.poll_wait(cx, reading, owed > 0)).await {
             Woken::Read(len) => {
                 self.core.shared.metrics.add(Tally::OctetsIn, len as u64);
+                self.core.link.came(len);
                 self.others_go_on(len).await
             }
             Woken::Closed | Woken::Drain => Ok(()),
@@ -664,7 +666,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             }
         }
         if reading {
-            match input.poll_read(cx, &mut core.link.io) {
+            match core.link.poll_read(cx, input) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Woken::Closed),
                 Poll::Ready(Ok(len)) => {
                     core.link.pulse.moved(len);
@@ -677,15 +679,18 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 Poll::Pending => {}
             }
         }
+        let is_unpaid = core.link.unpaid.is_some();
         let waiting = match (framer.in_article(), input.is_empty()) {
-            _ if !reading => Waiting::Service,
+            // It is not the other side that is slow.
+            _ if !reading || is_unpaid => Waiting::Service,
             (true, _) => Waiting::Article,
             (false, false) => Waiting::Line,
             (false, true) if framer.is_skipping() => Waiting::Line,
             (false, true) if owed => Waiting::Service,
             (false, true) => Waiting::Command,
         };
-        let between_articles = matches!(waiting, Waiting::Command | Waiting::Line);
+        let between_articles = matches!(waiting, Waiting::Command | Waiting::Line)
+            || reading && is_unpaid && !framer.in_article();
         if between_articles && core.link.drain.poll_started(cx).is_ready() {
             return Poll::Ready(Woken::Drain);
         }

@@ -67,15 +67,15 @@ pub struct AccessRule {
     /// Variants of LIST that may not be asked all the same, by their keywords, as in `["ACTIVE.TIMES", "MODERATORS"]`. What is
     /// another name of one goes with it: LIST without a keyword and NEWGROUPS with ACTIVE, XGTITLE with NEWSGROUPS.
     pub list_not: Vec<String>,
-    /// Octets sent on one connection in a second, on average over what was sent at once; 0: any number.
+    /// Octets sent and taken on one connection in a second, together and on average over what went at once; 0: any number.
     pub octets_per_s_max: u64,
     /// Commands taken on one connection in a second; what comes faster waits. 0: any number.
     pub commands_per_s_max: u32,
-    /// Octets sent in a second on all connections from one address (IPv6: one /64 network) together; 0: any number.
+    /// Octets sent and taken in a second on all connections from one address (IPv6: one /64 network) together; 0: any number.
     pub octets_per_s_per_address_max: u64,
     /// Commands taken in a second on all connections from one address together; 0: any number.
     pub commands_per_s_per_address_max: u32,
-    /// Octets sent in a second on all connections of one user who has logged in together; 0: any number.
+    /// Octets sent and taken in a second on all connections of one user who has logged in together; 0: any number.
     pub octets_per_s_per_user_max: u64,
     /// Commands taken in a second on all connections of one user together; 0: any number.
     pub commands_per_s_per_user_max: u32,

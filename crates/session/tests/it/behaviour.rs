@@ -776,6 +776,68 @@ async fn connections_of_one_address_share_its_pace() {
     }
 }
 
+/// A rate held what a client is sent only: a post of any size was taken as fast as it came.
+#[tokio::test(start_paused = true)]
+async fn octets_are_taken_no_faster_than_they_may() {
+    let large = |id: &str| article(id).replace("body\r\n", &"a line of a body\r\n".repeat(500));
+    for (command, asks, answer) in [
+        ("POST", "340 ", "240 "),
+        ("IHAVE <2@t>", "335 ", "235 "),
+        ("TAKETHIS <2@t>", "", "239 <2@t>"),
+    ] {
+        let mut driver = paced(1000, 0);
+        let mut stream = greeted(&mut driver).await;
+        let begun = tokio::time::Instant::now();
+        // What is owed for what came before does not wait for what is paid behind it.
+        say(&mut stream, &takethis("<1@t>")).await;
+        let first = so_far(&mut stream).await;
+        assert_eq!(first, "239 <1@t>\r\n", "{command}");
+        say(&mut stream, &format!("{command}\r\n")).await;
+        if !asks.is_empty() {
+            assert!(so_far(&mut stream).await.starts_with(asks), "{command}");
+        }
+        let sent = large("<2@t>");
+        let (mut reading, mut writing) = tokio::io::split(stream);
+        let mut said = vec![0; 64];
+        let (written, read) =
+            tokio::join!(writing.write_all(sent.as_bytes()), reading.read(&mut said));
+        written.unwrap();
+        let said = String::from_utf8_lossy(&said[..read.unwrap()]);
+        assert!(said.starts_with(answer), "{command}: {said}");
+        let least = sent.len() as u128 - 1000;
+        let passed = begun.elapsed().as_millis();
+        assert!(
+            (least..least + 1000).contains(&passed),
+            "{command}: {passed} ms, {least}"
+        );
+    }
+}
+
+/// While more may not be read yet, what is owed is answered, and a server that stops does not wait.
+#[tokio::test(start_paused = true)]
+async fn who_sends_too_fast_is_answered_and_let_go() {
+    let mut driver = paced(100, 0);
+    let mut stream = greeted(&mut driver).await;
+    driver.service.set_trouble(Trouble {
+        hold: true,
+        ..Trouble::default()
+    });
+    // The last piece that is read at once is as long as one may be, and takes a second to be paid for.
+    let sent = takethis("<1@t>");
+    let more = "y".repeat(100 - sent.len() % 100);
+    say(&mut stream, &sent.replace("body", &format!("body{more}"))).await;
+    while driver.service.held() == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    driver.service.let_go(1, false);
+    assert_eq!(so_far(&mut stream).await, "239 <1@t>\r\n");
+    let mut stream = greeted(&mut driver).await;
+    say(&mut stream, &"x".repeat(300)).await;
+    assert_eq!(so_far(&mut stream).await, "");
+    driver.act(&Action::Stop).await.unwrap();
+    assert_eq!(so_far(&mut stream).await, "400 Server is stopping\r\n");
+}
+
 #[tokio::test(start_paused = true)]
 async fn octets_are_sent_no_faster_than_they_may() {
     let mut driver = paced(1000, 0);

@@ -78,6 +78,7 @@ pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: imp
                 wait = pace(shared);
             }
             Err(RecvTimeoutError::Timeout) if mender.step() => wait = MENDING,
+            Err(RecvTimeoutError::Timeout) if shared.mail_again() => wait = STEP,
             Err(RecvTimeoutError::Timeout) => match shared.views.compact_step() {
                 Ok(true) => wait = pace(shared),
                 Ok(false) if vacating.step() => wait = STEP,

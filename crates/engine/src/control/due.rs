@@ -3,8 +3,9 @@
 //!
 //! That it is due stands in the log in one frame with the message, so what comes of one that is refused is nothing, and each has its
 //! effect with the groups and articles as those before it left them.  Whoever brought it does it when the commit has ended; what a
-//! crash left is done at the next start.  Then the log says that it is over.  A crash between the two has it done twice, never not: a
-//! second mail is a lesser evil, and what a notice lists is gone already.
+//! crash left is done at the next start, and a mail that was not kept, as there was no room, a minute later.  Then the log says that
+//! it is over.  A crash between the two has it done twice, never not: a second mail is a lesser evil, and what a notice lists is gone
+//! already.
 
 use std::sync::mpsc::sync_channel;
 
@@ -36,7 +37,12 @@ struct One {
     kind: DueKind,
     /// Somebody does it.
     is_begun: bool,
+    /// It did not work, and is tried again then.
+    again_ms: Option<u64>,
 }
+
+/// How long is waited before a mail that was not kept is made again.
+const AGAIN_MS: u64 = 60_000;
 
 impl Due {
     /// With what the log tells.
@@ -56,8 +62,26 @@ impl Due {
                 id: record.id,
                 kind,
                 is_begun: false,
+                again_ms: None,
             });
         }
+    }
+
+    /// It is tried again then.
+    fn put_off(&self, id: &IdHash, again_ms: u64) {
+        let mut all = self.0.lock();
+        if let Some(one) = all.iter_mut().find(|one| one.id == *id) {
+            one.again_ms = Some(again_ms);
+        }
+    }
+
+    /// One whose time has come; who asks does it.
+    fn take_again(&self, now_ms: u64) -> Option<(IdHash, DueKind)> {
+        let mut all = self.0.lock();
+        let is_due = |one: &&mut One| one.again_ms.is_some_and(|at| at <= now_ms);
+        let one = all.iter_mut().find(is_due)?;
+        one.again_ms = None;
+        Some((one.id, one.kind))
     }
 
     /// What is due behind this and nobody does; from now on somebody does it.
@@ -98,16 +122,35 @@ impl Shared {
             let Some(kind) = self.due.begin(id) else {
                 continue;
             };
-            match self.do_one(id, kind) {
-                Ok(()) => self.is_over(id),
-                // It is damaged: that is the same at the next start.
-                Err(error @ Error::Read(_)) => {
-                    tracing::error!(%error, "a control message cannot be read; what is due behind it is left");
-                    self.is_over(id);
+            self.do_begun(id, kind);
+        }
+    }
+
+    /// Makes a mail again that was not kept; whether there was one to make.
+    pub(crate) fn mail_again(&self) -> bool {
+        let again = self.due.take_again(self.now_ms());
+        again.is_some_and(|(id, kind)| {
+            self.do_begun(&id, kind);
+            true
+        })
+    }
+
+    fn do_begun(&self, id: &IdHash, kind: DueKind) {
+        match (self.do_one(id, kind), kind) {
+            (Ok(()), _) => self.is_over(id),
+            // It is damaged: that is the same at the next start.
+            (Err(error @ Error::Read(_)), _) => {
+                tracing::error!(%error, "a control message cannot be read; what is due behind it is left");
+                self.is_over(id);
+            }
+            (Err(error), DueKind::Mail) => {
+                if let Some(more) = self.may_say(|lines| &lines.not_mailed) {
+                    tracing::warn!(%error, more, "it is tried again");
                 }
-                Err(error) => {
-                    tracing::error!(%error, "what is due behind a control message was not done; the next start does it");
-                }
+                self.due.put_off(id, self.now_ms().saturating_add(AGAIN_MS));
+            }
+            (Err(error), DueKind::Notice) => {
+                tracing::error!(%error, "what is due behind a control message was not done; the next start does it");
             }
         }
     }
@@ -253,5 +296,12 @@ mod tests {
         assert_eq!(due.all().len(), 2, "until it is over the log has to know");
         due.note(&record(2, None));
         assert_eq!(due.all(), [record(3, mail)]);
+        // What did not work is done by one, too, when its time has come.
+        let three = IdHash([3; 16]);
+        assert_eq!(due.begin(&three), mail);
+        due.put_off(&three, 100);
+        assert_eq!((due.begin(&three), due.take_again(99)), (None, None));
+        assert_eq!(due.take_again(100), Some((three, DueKind::Mail)));
+        assert_eq!(due.take_again(100), None);
     }
 }

@@ -16,7 +16,7 @@ use super::meaning::GroupAsked;
 use crate::shared::Shared;
 
 /// Mails about control messages in an hour, of all senders together: who reads them reads no more, and strangers cause them.  Those
-/// to moderators are not among them.
+/// to moderators are not among them.  The last one says so, and the next one how many had none.
 pub const CONTROL_MAILS_PER_HOUR_MAX: u32 = 20;
 
 /// Groups that a mail names, the rest is counted: a checkgroups may have thousands.
@@ -33,15 +33,26 @@ struct Hour {
     begun_ms: u64,
     /// What each was about.
     about: Vec<IdHash>,
+    /// How many had none since the last mail.
+    untold: u32,
 }
 
 /// Whether there is a mail about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    Made,
+    Made(Others),
     /// There was one about it already: it came on several connections at once.
     Again,
     TooMany,
+}
+
+/// What a mail has to say of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Others {
+    /// So many had no mail before it.
+    untold: u32,
+    /// There is no more in this hour.
+    is_last: bool,
 }
 
 impl Told {
@@ -49,19 +60,27 @@ impl Told {
     fn take(&self, id: IdHash, now_ms: u64) -> Turn {
         let mut hour = self.0.lock();
         if now_ms.saturating_sub(hour.begun_ms) >= HOUR_MS {
-            *hour = Hour {
-                begun_ms: now_ms,
-                about: Vec::new(),
-            };
+            (hour.begun_ms, hour.about) = (now_ms, Vec::new());
         }
         if hour.about.contains(&id) {
             return Turn::Again;
         }
         if hour.about.len() >= CONTROL_MAILS_PER_HOUR_MAX as usize {
+            hour.untold = hour.untold.saturating_add(1);
             return Turn::TooMany;
         }
         hour.about.push(id);
-        Turn::Made
+        Turn::Made(Others {
+            untold: std::mem::take(&mut hour.untold),
+            is_last: hour.about.len() == CONTROL_MAILS_PER_HOUR_MAX as usize,
+        })
+    }
+
+    /// The mail about this was not kept: it counts for nothing, and may be made again.
+    fn give_back(&self, id: &IdHash, others: Others) {
+        let mut hour = self.0.lock();
+        hour.about.retain(|other| other != id);
+        hour.untold = hour.untold.saturating_add(others.untold);
     }
 }
 
@@ -83,12 +102,9 @@ pub(crate) fn tell(
         }
         return Ok(());
     };
-    match shared
-        .posts
-        .told
-        .take(shared.id_hash(offered), shared.now_ms())
-    {
-        Turn::Made => {}
+    let hash = shared.id_hash(offered);
+    let others = match shared.posts.told.take(hash, shared.now_ms()) {
+        Turn::Made(others) => others,
         Turn::Again => return Ok(()),
         Turn::TooMany => {
             if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
@@ -96,7 +112,7 @@ pub(crate) fn tell(
             }
             return Ok(());
         }
-    }
+    };
     let moderation = &shared.config.moderation;
     let sender = match moderation.sender.as_str() {
         "" => format!("usenet@{}", shared.path_identity),
@@ -111,13 +127,20 @@ pub(crate) fn tell(
             &mail_id(offered.as_bytes(), &mail_to, &shared.path_identity),
             id,
             message,
-            waiting,
+            (waiting, others),
         )
         .into_bytes(),
         sender,
         to: mail_to,
     };
-    drop.submit(&mail)
+    match drop.submit(&mail) {
+        // A crash behind the mail has it made again.
+        Ok(()) | Err(MailRefused::Again) => Ok(()),
+        Err(why) => {
+            shared.posts.told.give_back(&hash, others);
+            Err(why)
+        }
+    }
 }
 
 fn text(
@@ -126,7 +149,7 @@ fn text(
     mail_id: &str,
     id: &str,
     message: &Message,
-    waiting: &[GroupAsked],
+    (waiting, others): (&[GroupAsked], Others),
 ) -> String {
     let verb = message.verb().name();
     let mut date = Vec::new();
@@ -169,7 +192,29 @@ fn text(
         "\r\n    newsreel control show {id}\r\n\r\nsays whose signature it has, if any, and\r\n\r\n    \
          newsreel control approve {id}\r\n\r\ndoes it.\r\n"
     );
+    others.say(&mut text);
     text
+}
+
+impl Others {
+    /// So that nobody who reads these mails takes them for all that there is.
+    fn say(self, text: &mut String) {
+        if self.untold > 0 {
+            let _ = write!(
+                text,
+                "\r\nBefore it {} came of which no mail tells: there were too many in an hour.\r\n",
+                self.untold
+            );
+        }
+        if self.is_last {
+            text.push_str(
+                "\r\nIt is the last such mail for up to an hour, whatever else comes.\r\n",
+            );
+        }
+        if self != Self::default() {
+            text.push_str("\r\n    newsreel control list\r\n\r\nhas all that waits.\r\n");
+        }
+    }
 }
 
 /// Without what could end a line.
@@ -189,7 +234,7 @@ mod tests {
         let id = |n: usize| IdHash([n as u8; 16]);
         let taken = |from: usize, now_ms: u64| {
             let turns = (from..from + most + 5).map(|n| told.take(id(n), now_ms));
-            turns.filter(|turn| *turn == Turn::Made).count()
+            turns.filter(|turn| matches!(turn, Turn::Made(_))).count()
         };
         assert_eq!(taken(0, 5 * HOUR_MS), most);
         assert_eq!(taken(50, 6 * HOUR_MS - 1), 0);
@@ -203,9 +248,44 @@ mod tests {
     fn each_is_told_of_once() {
         let told = Told::default();
         let id = IdHash([1; 16]);
-        assert_eq!(told.take(id, HOUR_MS), Turn::Made);
+        let made = Turn::Made(Others::default());
+        assert_eq!(told.take(id, HOUR_MS), made);
         assert_eq!(told.take(id, HOUR_MS), Turn::Again);
-        assert_eq!(told.take(IdHash([2; 16]), HOUR_MS), Turn::Made);
+        assert_eq!(told.take(IdHash([2; 16]), HOUR_MS), made);
+    }
+
+    /// A flood of one sender used up the mails of an hour, and whoever read them did not know that there was more.
+    #[test]
+    fn the_last_mail_and_the_next_say_that_there_is_more() {
+        let told = Told::default();
+        let id = |n: u32| IdHash([n as u8; 16]);
+        let most = CONTROL_MAILS_PER_HOUR_MAX;
+        let others = |untold, is_last| Others { untold, is_last };
+        for n in 1..=most {
+            let turn = told.take(id(n), HOUR_MS);
+            assert_eq!(turn, Turn::Made(others(0, n == most)), "{n}");
+        }
+        assert_eq!(told.take(id(100), HOUR_MS), Turn::TooMany);
+        assert_eq!(told.take(id(101), HOUR_MS), Turn::TooMany);
+        // One that was not kept is made again, and says the same.
+        let next = || told.take(id(102), 2 * HOUR_MS);
+        assert_eq!(next(), Turn::Made(others(2, false)));
+        told.give_back(&id(102), others(2, false));
+        assert_eq!(next(), Turn::Made(others(2, false)));
+        assert_eq!(
+            told.take(id(103), 2 * HOUR_MS),
+            Turn::Made(Others::default())
+        );
+        let said = |others: Others| {
+            let mut text = String::new();
+            others.say(&mut text);
+            text
+        };
+        assert_eq!(said(Others::default()), "");
+        for others in [others(2, false), others(0, true)] {
+            assert!(said(others).contains("    newsreel control list\r\n"));
+        }
+        assert!(said(others(2, true)).contains("Before it 2 came"));
     }
 
     #[test]
@@ -231,7 +311,7 @@ mod tests {
                 &mail_id(id.as_bytes(), "me@n.example", "n.example"),
                 id,
                 &message,
-                waiting,
+                (waiting, Others::default()),
             )
         };
         // Whoever copied the command ran what a message-id said.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use newsreel_engine::{GroupSpec, Keyring};
 use newsreel_host::{Disk, MemoryDisk};
@@ -178,6 +179,33 @@ async fn a_mail_that_was_not_kept_is_made_at_the_next_start() {
     world.engine.set_mail_drops(mails.clone(), mails.clone());
     world.engine.do_what_is_due();
     assert_eq!(mails.taken(), ["<1@t.example> make alt.new y"]);
+}
+
+/// It waited for the next start, however long that was away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_that_was_not_kept_is_made_again_a_minute_later() {
+    let (world, mails) = world_of(&MemoryDisk::new());
+    mails.is_full.store(true, Ordering::Relaxed);
+    world.send(&[say("1", ADMIN, "newgroup alt.new")]).await;
+    world.clock.advance(Duration::from_secs(61));
+    // It is tried, in vain, and put off once more.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    mails.is_full.store(false, Ordering::Relaxed);
+    assert_eq!(mails.taken(), [""; 0]);
+    world.clock.advance(Duration::from_secs(61));
+    let mut made = Vec::new();
+    for _ in 0..1500 {
+        made.extend(mails.taken());
+        if !made.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(made, ["<1@t.example> make alt.new y"]);
+    let world = world.restart();
+    world.engine.set_mail_drops(mails.clone(), mails.clone());
+    world.engine.do_what_is_due();
+    assert_eq!(mails.taken(), [""; 0]);
 }
 
 /// Mails to moderators stood in one queue with those that strangers cause by control messages.

@@ -10,6 +10,7 @@ mod generated;
 mod headers;
 mod links;
 mod manifests;
+mod proofs;
 mod registries;
 mod sizes;
 mod test_binaries;
@@ -70,6 +71,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "links",
         demand: "every link and every path named in a document exists",
         check: links::check,
+    },
+    Rule {
+        name: "proofs",
+        demand: "every transcript and test that the map of RFCs and the page on security name is there",
+        check: proofs::check,
     },
     Rule {
         name: "documents",

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod control;
 pub mod fuzz;
+mod hidden;
 mod imports;
 mod input;
 mod output;

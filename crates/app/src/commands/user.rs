@@ -7,14 +7,13 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use console::Term;
 use newsreel_host::process::shell_word;
 use newsreel_host::{Disk, RealDisk};
 use newsreel_users::{Change, FILE, PASSWORD_OCTETS_MAX, Users};
 use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
-use crate::output;
+use crate::{hidden, output};
 
 /// One user of a spool.
 #[derive(Debug, clap::Args)]
@@ -160,24 +159,18 @@ fn password(name: &str) -> Result<String> {
 
 /// Asks at the terminal, which does not show what is typed.
 fn asked(name: &str) -> Result<String> {
-    let terminal = Term::stderr();
-    if !terminal.is_term() {
+    if !std::io::stderr().is_terminal() {
         bail!(
             "nobody can be asked for the password, as the standard error is no terminal: give it on the standard input, as in \
              `newsreel user passwd {} < password.txt`",
             shell_word(name)
         );
     }
-    let ask = |what: &str| -> Result<String> {
-        terminal.write_str(what)?;
-        let typed = terminal.read_secure_line();
-        typed.context("cannot read the password")
-    };
-    let first = ask(&format!("Password for {}: ", output::printable(name)))?;
+    let first = hidden::line(&format!("Password for {}: ", output::printable(name)))?;
     if first.is_empty() {
         bail!("there is no password; nothing was changed");
     }
-    if ask("The same again: ")? != first {
+    if hidden::line("The same again: ")? != first {
         bail!("these are two passwords; nothing was changed");
     }
     Ok(first)

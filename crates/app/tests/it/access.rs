@@ -277,7 +277,26 @@ const PASSWD_FILE: &str = "# users\n\
     clear:correct horse\n\
     none:\n";
 
-/// `contrib/login/passwd-file` reads what htpasswd and INN write.
+/// What `contrib/login/passwd-file` says of a name and a password.
+fn asked_of_passwd_file(arguments: &[&Path], name: &str, password: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/login/passwd-file");
+    let mut child = Command::new("/usr/bin/perl")
+        .arg(script)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = format!("ClientAuthname: {name}\r\nClientPassword: {password}\r\n.\r\n");
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(said.as_bytes()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    let told = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.success(), !told.is_empty(), "{name}: {told}");
+    told
+}
+
+/// `contrib/login/passwd-file` reads what htpasswd and INN's ckpasswd take.
 #[test]
 fn files_of_htpasswd_know_users() {
     if !RealDisk.exists(Path::new("/usr/bin/perl")).unwrap() {
@@ -292,21 +311,8 @@ fn files_of_htpasswd_know_users() {
     ] {
         replace_file(&RealDisk, &path(name), text.as_bytes()).unwrap();
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/login/passwd-file");
     let ask = |name: &str, password: &str| {
-        let mut child = Command::new("/usr/bin/perl")
-            .args([&script, &path("users"), &path("groups")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let said = format!("ClientAuthname: {name}\r\nClientPassword: {password}\r\n.\r\n");
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(said.as_bytes()).unwrap();
-        let done = child.wait_with_output().unwrap();
-        let told = String::from_utf8(done.stdout).unwrap();
-        assert_eq!(done.status.success(), !told.is_empty(), "{name}: {told}");
-        told
+        asked_of_passwd_file(&[&path("users"), &path("groups")], name, password)
     };
     let right = "correct horse";
     assert_eq!(ask("apr", right), "user:apr\r\ngroups:staff,other\r\n");
@@ -348,6 +354,43 @@ fn files_of_htpasswd_know_users() {
     RealDisk.remove(&path("groups")).unwrap();
     let told = ask("apr", right);
     assert!(told.starts_with("error:passwd-file: "), "{told}");
+}
+
+/// The real `passwd.nntp` of INN, with a host in front, was read as names with hashes: nobody was known by it.
+#[test]
+fn files_of_passwd_nntp_know_users() {
+    if !RealDisk.exists(Path::new("/usr/bin/perl")).unwrap() {
+        println!("skipped: there is no /usr/bin/perl");
+        return;
+    }
+    let spool = Spool::new();
+    let [users, groups] = ["users", "groups"].map(|name| spool.folder().join(name));
+    let text = "# INN's\nnews.example.org:ada:open-sesame\nNews.Example.org:bob:a b$c:authinfo\n\
+                other.example.org:ada:elsewhere\nnews.example.org:eve:x:kerberos\nnews.example.org::nameless\n\
+                news.example.org:none:\nnews.example.org:hash:{SHA}L55TUjtiq8FBorTWAZ0jy6g129A=\n";
+    replace_file(&RealDisk, &users, text.as_bytes()).unwrap();
+    replace_file(&RealDisk, &groups, b"staff: bob\n").unwrap();
+    let ask = |name: &str, password: &str| {
+        let host = ["--nntp", "news.example.org"].map(Path::new);
+        let arguments = [host[0], host[1], &users, &groups];
+        asked_of_passwd_file(&arguments, name, password)
+    };
+    assert_eq!(ask("ada", "open-sesame"), "user:ada\r\n");
+    assert_eq!(ask("bob", "a b$c"), "user:bob\r\ngroups:staff\r\n");
+    for (name, password) in [
+        ("ada", "elsewhere"),
+        ("ada", ""),
+        ("eve", "x"),
+        ("none", ""),
+        ("nobody", ""),
+        ("nobody", "open-sesame"),
+        ("hash", "correct horse"),
+    ] {
+        assert_eq!(ask(name, password), "", "{name}");
+    }
+    // A file that has both forms in it is read as one of them.
+    let plain = asked_of_passwd_file(&[&users], "ada", "open-sesame");
+    assert_eq!(plain, "");
 }
 
 /// Who was refused since somebody behind the same address had guessed could only wait, or start the server anew.
@@ -425,6 +468,56 @@ fn users_of_a_program_are_explained_as_they_are_said() {
     );
 }
 
+/// Runs a line of the shell at a terminal, and answers what it asks; whether it ended well, and what was shown.
+fn on_terminal(line: &str, asked: &[&str], answer: impl Fn(usize) -> String) -> (bool, String) {
+    let mut command = Command::new("script");
+    command.args(["-q", "-e", "-c", line, "/dev/null"]);
+    command.env("NEWSREEL_CONFIG", "").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let screen = Screen::watch(child.stdout.take().unwrap());
+    let mut shown = String::new();
+    for (at, asked) in asked.iter().enumerate() {
+        while !shown.ends_with(asked) {
+            let Some(part) = screen.more() else {
+                kill_group(child.id());
+                panic!("{shown}");
+            };
+            shown += &part;
+        }
+        // The terminal hides what is typed before it is asked for.
+        input.write_all(answer(at).as_bytes()).unwrap();
+    }
+    while let Some(part) = screen.more() {
+        shown += &part;
+    }
+    (child.wait().unwrap().success(), shown)
+}
+
+/// A ^C at the prompt left a terminal behind that showed nothing of what was typed from then on.
+#[test]
+fn a_prompt_that_is_interrupted_leaves_the_terminal_as_it_was() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let program = newsreel().get_program().to_str().unwrap().to_owned();
+    let line = format!(
+        "trap : INT; {program} user add ada --config {}; echo status $?; stty -a",
+        spool.config().display()
+    );
+    let (_, shown) = on_terminal(&line, &["Password for ada: "], |_| "\x03".to_owned());
+    assert!(
+        shown.contains(" echo ") && !shown.contains("-echo "),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("interrupted; nothing was changed"),
+        "{shown}"
+    );
+    assert!(shown.contains("status 1"), "{shown}");
+    assert_eq!(spool.text(&["user", "list"]), "");
+}
+
 /// At a terminal a password had to be put into a file first; now it is asked for, and not shown.
 #[test]
 fn at_a_terminal_the_password_is_asked_for() {
@@ -436,33 +529,9 @@ fn at_a_terminal_the_password_is_asked_for() {
             "{program} user {verb} ada --config {}",
             spool.config().display()
         );
-        let mut command = Command::new("script");
-        command.args(["-q", "-e", "-c", &line, "/dev/null"]);
-        command.env("NEWSREEL_CONFIG", "").process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        let screen = Screen::watch(child.stdout.take().unwrap());
-        let mut shown = String::new();
-        for (asked, typed) in ["Password for ada: ", "The same again: "]
-            .into_iter()
-            .zip(typed)
-        {
-            while !shown.ends_with(asked) {
-                let Some(part) = screen.more() else {
-                    kill_group(child.id());
-                    panic!("{shown}");
-                };
-                shown += &part;
-            }
-            // What is typed before the terminal hides it is thrown away.
-            std::thread::sleep(Duration::from_secs(2));
-            input.write_all(format!("{typed}\n").as_bytes()).unwrap();
-        }
-        while let Some(part) = screen.more() {
-            shown += &part;
-        }
-        (child.wait().unwrap().success(), shown)
+        on_terminal(&line, &["Password for ada: ", "The same again: "], |at| {
+            format!("{}\n", typed[at])
+        })
     };
     let (done, shown) = at_terminal("add", ["correct-horse", "correct-house"]);
     assert!(

@@ -7,7 +7,7 @@ use newsreel_wire::nntp::framing::wire_to_lf;
 use serde_json::json;
 
 use crate::client::NewsClient;
-use crate::spool::{Spool, newsreel};
+use crate::spool::{Spool, newsreel, said};
 
 /// A message that a DSA key signed, as it goes over the wire.
 const FUZZED: &str = concat!(
@@ -477,4 +477,128 @@ fn rules_are_imported_and_tried_on_a_file() {
         .output()
         .unwrap();
     assert!(!nothing.status.success());
+}
+
+/// The policies of `tests/fixtures/control-config`, as rules.
+const POLICIES: &str = r#"# Keys to import, when you have compared their fingerprints:
+#   mirabel.announce  http://mirabel.example/key.asc  0123 4567 89AB CDEF 0123  4567 89AB CDEF 0123 4567
+#   wide.keeper
+#   news@ivy.example
+[control]
+mail_to = "a@b.example"
+rules = [
+  # HARBOUR (private): Harbour master's office, nowhere
+  "checkgroups:*:harbour.*:drop",
+  "newgroup:*:harbour.*:drop",
+  "rmgroup:*:harbour.*:drop",
+  # LAMP (historic): Lamplighters
+  "checkgroups:*:lamp.*:drop",
+  "newgroup:*:lamp.*:drop",
+  "rmgroup:*:lamp.*:log",
+  # MIRABEL, PLUM (public): Growers of plums
+  "checkgroups:control@mirabel.example|control@*.plum.example:mirabel.*|plum.*:verify-mirabel.announce",
+  "newgroup:control@mirabel.example|control@*.plum.example:mirabel.*|plum.*:verify-mirabel.announce",
+  "rmgroup:keeper@mirabel.example:mirabel.*|plum.*:verify-mirabel.announce",
+  # OLDMILL (defunct): The old mill, closed in 1999
+  "checkgroups:*:oldmill.*:drop",
+  "newgroup:*:oldmill.*:drop",
+  "rmgroup:*:oldmill.*:log",
+  # QUINCE (public): Quinces
+  "checkgroups:quince@trees.example:quince.*:doit",
+  "newgroup:quince@trees.example:quince.*:doit",
+  "rmgroup:quince@trees.example:quince.*:doit",
+  # WIDE (public): Open to everybody
+  "newgroup:*:wide.*:doit",
+  "rmgroup:keeper@wide.example:wide.*:verify-wide.keeper",
+  # IVY (a university that is nowhere)
+  "newgroup:news@ivy.example:ivy.*:doit",
+  "newgroup:news@ivy.example:ivy*class.*:mail",
+  "rmgroup:news@ivy.example|keeper@*.ivy.example:ivy.*:verify-news@ivy.example",
+  "checkgroups:*:ivy.*:drop",
+]
+"#;
+
+/// That policies of hierarchies become rules was shown by those of the net alone, which are not everywhere.
+#[test]
+fn policies_become_rules_that_a_server_obeys() {
+    let spool = Spool::new();
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/fixtures/control-config"
+    );
+    let import = |words: &[&str]| {
+        let mut command = newsreel();
+        command.args(["control", "import", "--mail-to", "a@b.example"]);
+        command
+            .args(words)
+            .args(["mirabel", "quince", "special"].map(|it| format!("{folder}/{it}")));
+        said(command.output().unwrap()).unwrap()
+    };
+    let careful = import(&[]);
+    assert!(
+        careful.contains("\"newgroup:quince@trees.example:quince.*:log\""),
+        "{careful}"
+    );
+    let files = "harbour lamp mirabel oldmill quince silent wide special";
+    let files = files.split(' ').map(|it| format!("{folder}/{it}"));
+    let mut command = newsreel();
+    command.args([
+        "control",
+        "import",
+        "--mail-to",
+        "a@b.example",
+        "--trust-senders",
+    ]);
+    let output = command.args(files).output().unwrap();
+    let warned = String::from_utf8(output.stderr.clone()).unwrap();
+    for left in [
+        "silent:1: left out: nobody is said to send its control messages",
+        "special/ivy:11: left out: only newgroup, rmgroup and checkgroups are heeded here",
+        "special/ivy:12: left out: only newgroup, rmgroup and checkgroups are heeded here",
+    ] {
+        assert!(warned.contains(left), "{warned}");
+    }
+    assert_eq!(warned.matches("left out").count(), 3, "{warned}");
+    let printed = said(output).unwrap();
+    assert_eq!(printed, POLICIES);
+    spool.configure(&(Spool::changed(&[]) + &printed));
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    for (name, from, group) in [
+        ("1", "quince@trees.example", "quince.pie"),
+        ("2", "other@trees.example", "quince.jam"),
+        ("3", "anybody@a.example", "wide.open"),
+        ("4", "news@harbour.example", "harbour.quay"),
+        ("5", "control@mirabel.example", "mirabel.announce"),
+        ("6", "news@ivy.example", "ivy.lectures"),
+        ("7", "news@ivy.example", "ivy.class.greek"),
+    ] {
+        let id = format!("<{name}@control.example>");
+        let text = format!(
+            "TAKETHIS {id}\r\nPath: a!b\r\nFrom: {from}\r\nNewsgroups: {group}\r\nSubject: s\r\n\
+             Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\nControl: newgroup {group}\r\n\
+             Approved: {from}\r\n\r\nx\r\n.\r\n"
+        );
+        client.send(text.as_bytes());
+        assert_eq!(client.line(), format!("239 {id}"));
+    }
+    let groups = spool.json(&["group", "list"]);
+    let names = groups
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap());
+    let made: Vec<&str> = names
+        .filter(|it| !it.starts_with("control") && *it != "junk")
+        .collect();
+    assert_eq!(made, ["ivy.lectures", "quince.pie", "wide.open"]);
+    let waiting = spool.json(&["control", "list"]);
+    let waiting = waiting
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["message_id"].as_str().unwrap());
+    let expected = ["<2@control.example>", "<7@control.example>"];
+    assert_eq!(waiting.collect::<Vec<_>>(), expected);
+    server.stop();
 }

@@ -1,6 +1,7 @@
 //! Programs that people use, at the binary: a group is opened, articles are read and posted, files come out as they went in.
 //!
-//! They are those of Debian; where one is not installed its test says so and is skipped.
+//! They are those of Debian; where one is not installed its test says so and is skipped, unless `NEWSREEL_TEST_CLIENTS` has it:
+//! `script/test` names there what it has found or installed.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -19,12 +20,34 @@ use crate::spool::{Server, Spool, said};
 
 /// Where a program is, if it is anywhere; says what is skipped.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what must be there is said to the tests, not to the program"
+)]
 pub(crate) fn program(path: &'static str, package: &str) -> Option<Command> {
     if RealDisk.exists(Path::new(path)).unwrap() {
         return Some(Command::new(path));
     }
+    let promised = std::env::var("NEWSREEL_TEST_CLIENTS").unwrap_or_default();
+    assert!(
+        !is_named(path, &promised),
+        "there is no {path}, and it should be there"
+    );
     println!("skipped: there is no {path} (apt-get install {package})");
     None
+}
+
+/// Whether a list of programs has the one that is there.
+fn is_named(path: &str, list: &str) -> bool {
+    let name = Path::new(path).file_name().unwrap();
+    list.split_whitespace().any(|one| name == one)
+}
+
+/// Where a client was missing its tests passed, in CI too.
+#[test]
+fn what_is_promised_is_not_skipped() {
+    assert!(is_named("/usr/bin/tin", "slrnpull tin "));
+    assert!(!is_named("/usr/bin/tin", "") && !is_named("/usr/bin/tin", "tinc"));
 }
 
 /// No client of these takes a tenth of it.
@@ -391,6 +414,28 @@ fn suck_reads_at(site: &Site) {
     let files = RealDisk.list(&articles).unwrap();
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(read(&articles.join(&files[0].name)), site.stored(FIRST));
+}
+
+#[test]
+fn rpost_of_suck_posts() {
+    for site in Site::both() {
+        rpost_posts_at(&site);
+        site.stop();
+    }
+}
+
+fn rpost_posts_at(site: &Site) {
+    let Some(mut rpost) = program("/usr/bin/rpost", "suck") else {
+        return;
+    };
+    let folder = site.folder("rpost");
+    let [article, batch] = ["article", "batch"].map(|name| folder.join(name));
+    write(&article, proto("<rpost@t.example>").as_bytes());
+    write(&batch, format!("{}\n", article.display()).as_bytes());
+    rpost.args(["127.0.0.1", "-N", &site.port().to_string(), "-b"]);
+    said(output(rpost.arg(&batch))).unwrap();
+    let posted = site.stored("<rpost@t.example>");
+    assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
 }
 
 #[test]

@@ -179,7 +179,8 @@ fn articles_are_read_and_users_log_in_over_tls() {
         body += usize::from(line == "a long line of the body");
     }
     assert_eq!(body, 20_000);
-    assert_eq!(reader.ask("CHECK <a@tls.example>"), "480 Log in first");
+    // No login lets feed.
+    assert_eq!(reader.ask("CHECK <a@tls.example>"), "502 Not permitted");
     assert_eq!(&reader.ask("GROUP staff.test")[..3], "480");
     assert_eq!(&reader.ask("AUTHINFO USER ada")[..3], "381");
     assert_eq!(&reader.ask("AUTHINFO PASS correct-horse")[..3], "281");

@@ -47,6 +47,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_the_caches_desk());
     rows.extend(of_feeds());
     rows.extend(of_the_spool());
+    rows.extend(of_mails());
     rows.extend(of_buffers());
     rows.extend(of_articles_in_files());
     rows
@@ -186,7 +187,7 @@ fn of_control_messages() -> Vec<Fixed> {
         row(
             "Mails about control messages in an hour",
             format!("{} mails", newsreel_engine::CONTROL_MAILS_PER_HOUR_MAX),
-            "strangers cause them; what has no mail is in the log, and waits all the same",
+            "strangers cause them; what has no mail is in the log, and waits all the same: the last one says so, and the next how many there were",
         ),
         row(
             "Fields that a control message's signature is of",
@@ -698,6 +699,14 @@ fn of_feeds() -> Vec<Fixed> {
             "whole bundles of authorities are a quarter of it",
         ),
     ]
+}
+
+fn of_mails() -> Vec<Fixed> {
+    vec![row(
+        "Mails to moderators of which it is known that they were sent",
+        format!("{} mails", newsreel_mail::SENT_KEPT_MAX),
+        "a post that is one of them is refused as known; an older one is mailed again",
+    )]
 }
 
 fn of_the_spool() -> Vec<Fixed> {

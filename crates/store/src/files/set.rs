@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
-use super::batch::{Collected, FileBatch, Unwritten};
+use super::batch::{Beside, Collected, FileBatch, Unwritten};
 use super::card::Card;
 use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
 use super::lost;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
+use super::redo::{REDO_OCTETS, Redo, Settling};
 use super::removal::{Refused, Removal, Removed};
 use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
@@ -63,6 +64,8 @@ struct FileSet {
     again: Vec<Token>,
     /// It may have become more since that was looked at.
     may_be_emptier: bool,
+    /// What of its files is not known to be durable.
+    redo: Arc<Redo>,
 }
 
 /// Opens a set of files whose names follow from this.
@@ -93,10 +96,23 @@ pub(crate) fn open(
         format: config.format.unwrap_or_default(),
         has_hierarchies: naming.has_hierarchies(),
     };
+    let folder = Arc::new(folder);
+    let redo = Arc::new(Redo::new(
+        &folder,
+        config.redo_octets.unwrap_or(REDO_OCTETS),
+    ));
+    if opening.access != Access::ReadOnly {
+        let buffer = cards.buffer();
+        if let Err(error) = redo.restore((&buffer, &folder)) {
+            tracing::error!(%error, set = buffer.name, "files that were not durable yet cannot be made again");
+            buffer.suspend(&error.to_string());
+        }
+    }
     let hollows = Arc::<Hollows>::default();
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),
-        folder: Arc::new(folder),
+        folder,
+        redo: Some(Arc::clone(&redo)),
         naming: Some(Arc::clone(&naming)),
         hollows: Arc::clone(&hollows),
     });
@@ -115,6 +131,7 @@ pub(crate) fn open(
         refused: Arc::default(),
         again: Vec::new(),
         may_be_emptier: true,
+        redo,
     };
     Ok(OpenedSet {
         placing: Box::new(placing),
@@ -297,11 +314,13 @@ impl StorageMethod for FileSet {
                 given_up: buffer.given_up(),
                 buffer: Arc::clone(buffer),
                 folder: Arc::clone(&self.reader.folder),
-                cards,
+                cards: Some(cards),
                 collected: std::mem::take(&mut self.collected),
                 made: Vec::new(),
                 removed: Arc::clone(&self.removed),
                 hollows: Arc::clone(&self.hollows),
+                redo: Arc::clone(&self.redo),
+                beside: Beside::default(),
             }));
         }
         let again = std::mem::take(&mut self.again);
@@ -370,6 +389,9 @@ impl StorageMethod for FileSet {
         let folder = &self.reader.folder;
         if self.reader.cards.is_usable() && folder.has_hierarchies {
             out.push(Box::new(LookAtMounts(Arc::clone(folder))));
+        }
+        if self.reader.cards.is_usable() && self.redo.waits() {
+            out.push(Box::new(Settling(Arc::clone(&self.redo))));
         }
         let waits = self.hollows.waits() || self.removed.waits();
         let has_news = std::mem::take(&mut self.may_be_emptier) || waits;

@@ -18,7 +18,8 @@ const ARTICLES: u64 = 60;
 fn files(disk: &dyn Disk) -> Vec<String> {
     let dir = Path::new("/spool/articles/main/.catalogue");
     let entries = disk.list(dir).unwrap_or_default().into_iter();
-    entries.map(|entry| entry.name).collect()
+    let names = entries.map(|entry| entry.name);
+    names.filter(|name| name.ends_with(".seg")).collect()
 }
 
 fn filled(disk: Arc<dyn Disk>) -> Rig {

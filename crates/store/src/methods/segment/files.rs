@@ -410,8 +410,13 @@ impl Segments {
         let unfinished = path.with_extension(&UNFINISHED[1..]);
         let file = self.disk.open(&unfinished, OpenMode::CreateNew)?;
         let page = header.encode();
-        let made = file
-            .reserve(0, header.octets)
+        // Room that is only reserved is the file system's to note when it is written: of cards each commit syncs a few, and would wait for
+        // that and all else that the file system has to note.
+        let room = match self.kind.is_of_articles {
+            true => file.reserve(0, header.octets),
+            false => file.zero_fill(0, header.octets),
+        };
+        let made = room
             .and_then(|()| file.set_len(header.octets))
             .and_then(|()| file.write_at(&page, 0))
             .and_then(|()| file.write_at(&page, SECOND_HEADER))

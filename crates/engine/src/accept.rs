@@ -106,6 +106,8 @@ pub(crate) struct Kept {
     pub(crate) arrival: UnixTime,
     /// Its numbers there; 0 where none is known.
     pub(crate) places: Places,
+    /// Where it lies in another spool, if it stays there.
+    pub(crate) lies_at: Option<String>,
 }
 
 impl Candidate {
@@ -119,6 +121,11 @@ impl Candidate {
     pub(crate) fn part(&self, part: &Range<u32>) -> &[u8] {
         let part = part.start as usize..part.end as usize;
         self.article.get(part).unwrap_or_default()
+    }
+
+    /// Where it lies in another spool, if it stays there.
+    pub(crate) fn lies_at(&self) -> Option<&str> {
+        self.kept.as_ref()?.lies_at.as_deref()
     }
 
     /// Whether groups may be others behind it.

@@ -8,6 +8,8 @@
 //! So is what the files say was withdrawn there, as far as they do: a cyclic buffer has a bitmap of what is wanted, a segment has it noted
 //! behind its end, both as of the last checkpoint; an erased record, or a card that was overwritten, has no article any more.
 
+mod in_place;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ use crate::error::Error;
 use crate::moving::room::Target;
 use crate::places::Places;
 use crate::requests::GroupSpec;
+use in_place::{Lender, Stays};
 
 /// So much is handed to the sequencer at once: about as much as one commit holds.
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
@@ -54,6 +57,8 @@ pub struct Attaching {
     pub make_groups: bool,
     /// Also articles of which a bitmap says that they were withdrawn there.
     pub withdrawn: bool,
+    /// They stay where they lie: each path is the `file` of a set.
+    pub in_place: bool,
     /// Only say what would become of the articles.
     pub dry_run: bool,
 }
@@ -93,7 +98,9 @@ struct Walk {
     reader: Arc<dyn BufferReader>,
     scan: Box<dyn RecordScan>,
     later: Alone,
-    here: Option<(Sequence, UnixTime)>,
+    /// The set whose `file` it is, if its articles stay there.
+    lender: Option<Lender>,
+    here: Option<(Sequence, UnixTime, Token)>,
     /// Octets that were read of the files before this one.
     before: u64,
     /// What was withdrawn comes, too.
@@ -102,7 +109,11 @@ struct Walk {
 
 impl Walk {
     /// `None`: there is no file that can be opened.
-    fn new(mut later: Alone, takes_all: bool, report: &mut Attached) -> Option<Self> {
+    fn new(
+        (mut later, lender): (Alone, Option<Lender>),
+        takes_all: bool,
+        report: &mut Attached,
+    ) -> Option<Self> {
         let mut opened = later.by_ref().filter_map(|file| {
             file.inspect_err(|error| report.unreadable.push(error.to_string()))
                 .ok()
@@ -112,6 +123,7 @@ impl Walk {
             scan: Arc::clone(&reader).scan(ScanRange::Live),
             reader,
             later,
+            lender,
             here: None,
             before: 0,
             takes_all,
@@ -218,7 +230,7 @@ impl Walk {
                         report.withdrawn += 1;
                         continue;
                     }
-                    self.here = Some((sequence, arrival));
+                    self.here = Some((sequence, arrival, token));
                     return;
                 }
                 Ok(Some(Scanned::Passed)) => {}
@@ -270,8 +282,11 @@ impl Engine {
         let (mut walks, mut total) = (Vec::new(), 0);
         let mut report = Attached::default();
         for path in &what.paths {
-            let files = open_alone(&self.shared.disk, path)?;
-            total += files.octets();
+            let files = match what.in_place {
+                true => self.lent(path)?,
+                false => (open_alone(&self.shared.disk, path)?, None),
+            };
+            total += files.0.octets();
             walks.extend(Walk::new(files, what.withdrawn, &mut report));
         }
         let mut attach = Attach {
@@ -292,11 +307,13 @@ impl Engine {
         loop {
             let next = walks.iter_mut().filter(|walk| walk.here.is_some());
             let next = next.min_by_key(|walk| walk.here);
-            let Some((walk, (_, arrival))) = next.and_then(|walk| walk.here.map(|it| (walk, it)))
+            let Some((walk, (_, arrival, token))) =
+                next.and_then(|walk| walk.here.map(|it| (walk, it)))
             else {
                 break;
             };
-            attach.article(walk.scan.article(), arrival)?;
+            let stays = walk.lender.as_ref().map(|lender| lender.stays(&token));
+            attach.article(walk.scan.article(), arrival, stays)?;
             walk.advance(&mut attach.report);
             if attach.octets >= ATTACHED_AT_ONCE_OCTETS {
                 attach.file()?;
@@ -311,6 +328,14 @@ impl Engine {
         attach.look_at_room();
         Ok(attach.report)
     }
+}
+
+/// The header block of one article.
+struct Parsed<'w> {
+    headers: Headers<'w>,
+    facts: ArticleFacts,
+    id: MessageId<'w>,
+    path: &'w [u8],
 }
 
 /// What comes into a set.
@@ -395,42 +420,52 @@ impl Attach<'_> {
         }
     }
 
-    /// Puts one article into the batch, or counts why not.
-    fn article(&mut self, wire: &[u8], arrival: UnixTime) -> Result<(), Error> {
-        let policy = self.engine.shared.policy.load();
-        let headers = Headers::scan_within(wire, policy.articles.header_limits());
-        drop(policy);
-        let Ok(headers) = headers else {
-            self.refuse("header block");
-            return Ok(());
-        };
+    /// An article's header block; or what is wrong with it.
+    fn parsed<'w>(&self, wire: &'w [u8]) -> Result<Parsed<'w>, &'static str> {
+        let limits = self.engine.shared.policy.load().articles.header_limits();
+        let headers = Headers::scan_within(wire, limits).map_err(|_| "header block")?;
         let path = headers.content(Known::Path);
         // The log has sixteen bits for its length.
         let path = path.filter(|path| path.len() <= usize::from(u16::MAX));
         let id = headers.content(Known::MessageId);
         let id = id.and_then(|id| MessageId::parse(id).ok());
-        let (Ok(facts), Some(id), Some(path)) = (ArticleFacts::of(&headers), id, path) else {
-            self.refuse("header fields");
+        match (ArticleFacts::of(&headers), id, path) {
+            (Ok(facts), Some(id), Some(path)) => Ok(Parsed {
+                headers,
+                facts,
+                id,
+                path,
+            }),
+            _ => Err("header fields"),
+        }
+    }
+
+    /// Puts one article into the batch, or counts why not.
+    fn article(
+        &mut self,
+        wire: &[u8],
+        arrival: UnixTime,
+        stays: Option<Stays>,
+    ) -> Result<(), Error> {
+        let parsed = self.parsed(wire);
+        let Ok(parsed) = parsed.map_err(|why| self.refuse(why)) else {
             return Ok(());
         };
+        let (headers, facts, id) = (parsed.headers, parsed.facts, parsed.id);
         let history = self.engine.shared.views.history();
         let (hash, generation) = (self.engine.shared.id_hash(id), history.generation());
         if history.lookup(&hash)?.is_some() {
             self.report.known += 1;
             return Ok(());
         }
-        let Some((chosen, places)) = self.destination(&headers, wire.len(), arrival)? else {
+        let chosen = match &stays {
+            Some(stays) => Some(stays.chosen()),
+            None => self.destination(&headers, wire.len(), arrival),
+        };
+        let Some((chosen, places)) = self.filed(&headers, chosen)? else {
             return Ok(());
         };
-        let is_again = self.is_again(hash);
-        if !is_again {
-            self.number(&places);
-        }
-        if self.what.dry_run {
-            match is_again {
-                true => self.report.known += 1,
-                false => self.report.taken += 1,
-            }
+        if self.is_only_counted(hash, &places) {
             return Ok(());
         }
         let (xref, locks) = (headers.get(Known::Xref), headers.content(Known::CancelLock));
@@ -445,7 +480,7 @@ impl Attach<'_> {
                 generation,
                 article: Bytes::copy_from_slice(wire),
                 id: span_of(wire, id.as_bytes()),
-                path: span_of(wire, path),
+                path: span_of(wire, parsed.path),
                 // What was here or elsewhere before is fed to nobody.
                 fed: Fed::default(),
                 head_end: small(headers.body_start().saturating_sub(2)),
@@ -460,10 +495,29 @@ impl Attach<'_> {
                 is_mismatched: false,
                 asked: None,
                 expires: article::expires(&headers),
-                kept: Some(Box::new(Kept { arrival, places })),
+                kept: Some(Box::new(Kept {
+                    arrival,
+                    places,
+                    lies_at: stays.map(|stays| stays.lies_at),
+                })),
             },
         );
         Ok(())
+    }
+
+    /// Whether it is only asked what would become of one with these places, which is counted.
+    fn is_only_counted(&mut self, hash: IdHash, places: &Places) -> bool {
+        let is_again = self.is_again(hash);
+        if !is_again {
+            self.number(places);
+        }
+        if self.what.dry_run {
+            match is_again {
+                true => self.report.known += 1,
+                false => self.report.taken += 1,
+            }
+        }
+        self.what.dry_run
     }
 
     fn put(&mut self, headers: &Headers<'_>, candidate: Candidate) {
@@ -490,13 +544,13 @@ impl Attach<'_> {
         });
     }
 
-    /// What the rules choose, and the places; counts why there are none.
+    /// What the rules choose; counts why that is nothing.
     fn destination(
         &mut self,
         headers: &Headers<'_>,
         octets: usize,
         arrival: UnixTime,
-    ) -> Result<Option<(Chosen, Places)>, Error> {
+    ) -> Option<Chosen> {
         let subject = RuleSubject {
             headers,
             octets: octets as u64,
@@ -505,12 +559,24 @@ impl Attach<'_> {
         let policy = self.engine.shared.policy.load();
         let Some(chosen) = policy.storage.choose(&subject) else {
             self.refuse(Reject::NoStorageRule.label());
-            return Ok(None);
+            return None;
         };
         if self.is_past(chosen.set, arrival, octets) {
             self.refuse("older than its set keeps, `set.keep_s`");
-            return Ok(None);
+            return None;
         }
+        Some(chosen)
+    }
+
+    /// What was chosen, with the places; counts why there are none.
+    fn filed(
+        &mut self,
+        headers: &Headers<'_>,
+        chosen: Option<Chosen>,
+    ) -> Result<Option<(Chosen, Places)>, Error> {
+        let Some(chosen) = chosen else {
+            return Ok(None);
+        };
         if self.engine.shared.config.sequencer.mode == Mode::Transit {
             return Ok(Some((chosen, Places::new())));
         }

@@ -433,7 +433,7 @@ impl Sequencer {
         let placed = {
             let entry = batch.path_entry.of(candidate.is_mismatched);
             let (parts, head_len) = filing::parts(candidate, entry, &self.scratch.xref);
-            self.store.place(&Place {
+            let place = Place {
                 sequence,
                 arrival,
                 id_hash: candidate.hash,
@@ -443,7 +443,8 @@ impl Sequencer {
                 xref: filing::xref_content(&self.scratch.xref),
                 article: &parts,
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
-            })
+            };
+            self.store.place_or_refer(&place, candidate.lies_at())
         };
         let token = match placed {
             Ok(token) => token,

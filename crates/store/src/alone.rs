@@ -14,6 +14,7 @@ use crate::config::FileFormat;
 use crate::error::{Error, Result};
 use crate::files::card::Card;
 use crate::files::folder::Folder;
+use crate::files::lent::Lent;
 use crate::files::loose::Loose;
 use crate::files::reader::FileReader;
 use crate::files::roots::Roots;
@@ -35,6 +36,19 @@ pub struct Alone {
 }
 
 impl Alone {
+    /// A file that is open already.
+    #[must_use]
+    pub fn of(lent: &Lent, disk: &Arc<dyn Disk>) -> Self {
+        let reader = lent.reader();
+        Self {
+            disk: Arc::clone(disk),
+            octets: reader.facts().octets,
+            first: Some(Ok(reader)),
+            later: Vec::new().into_iter(),
+            loose: None,
+        }
+    }
+
     /// Octets of all files together.
     #[must_use]
     pub const fn octets(&self) -> u64 {
@@ -97,6 +111,7 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
                 dir: dir.to_path_buf(),
                 format: FileFormat::Native,
                 has_hierarchies: true,
+                lender: None,
             }),
         }),
         None if has_cards(&buffer)? => {

@@ -2,7 +2,7 @@
 //!
 //! The sequencer places articles ([`Store`]), the commit thread writes batches ([`BatchWrite`]), readers read
 //! ([`StoreReader`]).  What is acknowledged lies in a region that the log had reserved, behind a checksum; what
-//! computes as alive is alive.  This crate knows nothing of groups' numbers and never parses an article.
+//! computes as alive is alive.  This crate knows nothing of groups' numbers.
 #![deny(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
@@ -35,6 +35,7 @@ pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
 pub use files::holes::{HOLES_MAX, Hole};
+pub use files::lent::Lent;
 pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE, SORTED_AT_ONCE};
 pub use files::lost::FRONTS_MAX;
 pub use files::lying::FOLLOWED_MAX;

@@ -17,6 +17,7 @@ use crate::config::FileFormat;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
 use crate::files::holes::Hole;
+use crate::files::lent::Lent;
 use crate::files::restore::{Cards, Written};
 use crate::methods::cnfs::Resizing;
 
@@ -140,6 +141,15 @@ pub struct Left {
 pub trait StorageMethod: Send + Debug {
     /// Gives the article a place and copies it into the open batch.
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError>;
+
+    /// Gives an article a place that stays where it lies, as [`Lent::lies_at`] says.  Only sets of articles of another spool are asked.
+    fn refer(
+        &mut self,
+        _place: &Place<'_>,
+        _lies_at: &str,
+    ) -> std::result::Result<Token, PlaceError> {
+        Err(PlaceError::NoSet)
+    }
 
     /// Appends what must be reserved so that coming batches have room, and what may go by now; asked once a batch, before
     /// it is sealed.  Without a time to judge by nothing goes by its age.
@@ -536,6 +546,11 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Walks what is alive without reading the articles, where each is a file of its own: what the walk shows of one is the
     /// content of its Xref.  What does not tell it is not sound.
     fn cards(self: Arc<Self>) -> Option<Box<dyn RecordScan>> {
+        None
+    }
+
+    /// The file of another spool in which its articles lie, opened anew; none where they are ours.
+    fn lent(&self) -> Option<Result<Lent>> {
         None
     }
 

@@ -236,17 +236,21 @@ impl StoreReader {
     /// # Errors
     /// What the disk says.
     pub fn oldest(&self, buffer: BufferId) -> Result<Option<Oldest>> {
-        let Some(mut scan) = self.scan(buffer, ScanRange::Live) else {
+        let Some(reader) = self.buffer(buffer) else {
             return Ok(None);
         };
+        let cards = Arc::clone(reader).cards();
+        let are_cards = cards.is_some();
+        let mut scan = cards.unwrap_or_else(|| Arc::clone(reader).scan(ScanRange::Live));
         while let Some(scanned) = scan.step()? {
             if let Scanned::Record {
                 token,
                 sequence,
                 arrival,
-                sound: true,
+                sound,
                 ..
             } = scanned
+                && (sound || are_cards)
             {
                 return Ok(Some(Oldest {
                     position: token.position(),

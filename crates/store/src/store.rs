@@ -327,6 +327,19 @@ impl Store {
         set.ok_or(PlaceError::NoSet)?.place(place)
     }
 
+    /// The same; one that lies in another spool stays there, where its set is of such.
+    pub fn place_or_refer(
+        &mut self,
+        place: &Place<'_>,
+        lies_at: Option<&str>,
+    ) -> std::result::Result<Token, PlaceError> {
+        let Some(lies_at) = lies_at else {
+            return self.place(place);
+        };
+        let set = self.sets.get_mut(usize::from(place.set.0));
+        set.ok_or(PlaceError::NoSet)?.refer(place, lies_at)
+    }
+
     /// Appends what must be reserved, or may go by now, by the commit whose batches are sealed next.  All earlier commits must have
     /// ended: what they asked for in vain is asked for again.
     pub fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {

@@ -453,7 +453,8 @@ fn at_home(config: &mut Config, folder: &Path) {
     let buffers = config.store.buffers.iter_mut();
     let paths = buffers.filter_map(|buffer| buffer.path.as_mut());
     let sets = config.store.sets.iter_mut();
-    for path in paths.chain(sets.filter_map(|set| set.directory.as_mut())) {
+    let of_sets = sets.flat_map(|set| set.directory.iter_mut().chain(&mut set.file));
+    for path in paths.chain(of_sets) {
         *path = folder.join(&path);
     }
 }

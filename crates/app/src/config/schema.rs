@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-use newsreel_store::methods::{METHODS, Method};
+use newsreel_store::methods::{self, Method};
 use serde::Deserialize;
 
 use super::limits;
@@ -124,7 +124,7 @@ fn key(row: Row) -> Option<Key> {
     // The table of methods knows them, not the type of the key.
     let (kind, choices) = if row.path == "set.method" {
         let method = |method: &Method| (method.name.to_owned(), method.doc.to_owned());
-        (Kind::Choice, METHODS.iter().map(method).collect())
+        (Kind::Choice, methods::all().map(method).collect())
     } else {
         (kind, row.choices)
     };

@@ -161,6 +161,9 @@ pub(crate) enum Request {
         make_groups: bool,
         /// Also what was withdrawn there.
         withdrawn: bool,
+        /// They stay where they lie.
+        #[serde(default)]
+        in_place: bool,
         /// Only say what would be done.
         dry_run: bool,
     },
@@ -475,12 +478,7 @@ pub(crate) fn answer(
         Request::PullList => Ok(running(server)?.pulls()),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
         Request::StoreWithdrawn { articles } => store_withdrawn(engine, &articles),
-        Request::StoreAttach {
-            paths,
-            make_groups,
-            withdrawn,
-            dry_run,
-        } => store_attach(engine, paths, [make_groups, withdrawn, dry_run], progress),
+        attach @ Request::StoreAttach { .. } => store_attach(engine, attach, progress),
         Request::StoreMove(what) => store_move(engine, what, progress),
         Request::StoreRetire {
             buffer,
@@ -583,19 +581,29 @@ fn confirm_clock(engine: &Engine) -> Result<Value, String> {
 
 fn store_attach(
     engine: &Engine,
-    paths: Vec<PathBuf>,
-    [make_groups, withdrawn, dry_run]: [bool; 3],
+    asked: Request,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
+    let Request::StoreAttach {
+        paths,
+        make_groups,
+        withdrawn,
+        in_place,
+        dry_run,
+    } = asked
+    else {
+        return Err("it is not asked to attach anything".to_owned());
+    };
     let what = Attaching {
         paths,
         make_groups,
         withdrawn,
+        in_place,
         dry_run,
     };
     let mut told = |done, total| progress(Progress { done, total });
     let mut report = value(&engine.attach(&what, &mut told).map_err(said)?)?;
-    if dry_run {
+    if what.dry_run {
         report["dry_run"] = true.into();
     }
     Ok(report)

@@ -400,3 +400,81 @@ fn what_another_server_left_is_attached() {
     assert!(error.contains("/nowhere cannot be attached"), "{error}");
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
 }
+
+/// A server shows what lies in the buffers of another one, and writes nothing there: it had refused them, or copied each text.
+#[test]
+fn what_another_server_left_is_served_from_where_it_lies() {
+    let old = Spool::new();
+    fed(&old).kill();
+    let paths = ["A", "B"].map(|name| old.path().join("buffers").join(name));
+    let [a, b] = paths.each_ref().map(|path| path.display().to_string());
+    let octets = || {
+        paths
+            .each_ref()
+            .map(|path| read_whole(&RealDisk, path, 16 << 20).unwrap())
+    };
+    let before = octets();
+    let sets = format!(
+        "{}\n[[set]]\nname = 'main'\nbuffers = ['A', 'B']\n[[set]]\nname = 'old-a'\nmethod = 'attached'\nfile = '{a}'\n\
+         [[set]]\nname = 'old-b'\nmethod = 'attached'\nfile = '{b}'\n[[rule]]\nset = 'main'\n",
+        Spool::changed(&[])
+    );
+    let spool = Spool::with(&sets);
+    let server = spool.serve();
+    let command = ["store", "attach", "--in-place", "--make-groups", &a, &b];
+    let dry = spool.json(&[&command[..], &["--dry-run"]].concat());
+    assert_eq!((&dry["taken"], &dry["shortages"]), (&json!(30), &json!([])));
+    let text = spool.text(&command);
+    assert!(
+        text.starts_with("30 articles taken in, 0 of them under other numbers; 0 known"),
+        "{text}"
+    );
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("GROUP misc.test").starts_with("211 30 1 30 "));
+    assert!(client.ask(&format!("STAT {}", id(29))).starts_with("223"));
+    spool.text(&["article", "cancel", &id(7)]);
+    let article = spool.json(&["article", "show", &id(29)]);
+    assert!(
+        article["token"].as_str().unwrap().starts_with("old-"),
+        "{article}"
+    );
+    server.stop();
+    let scrubbed = spool.json(&["store", "scrub"]);
+    assert_eq!(
+        (&scrubbed["articles"], &scrubbed["unreadable"]),
+        (&json!(29), &json!([]))
+    );
+    assert_eq!(spool.json(&["check"])["problems"], json!([]));
+    let again = spool.json(&command);
+    assert_eq!((&again["taken"], &again["known"]), (&json!(0), &json!(30)));
+    // While it is away it is not gone, and the server goes on without it.
+    let away = paths[0].with_extension("away");
+    RealDisk.rename(&paths[0], &away).unwrap();
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("GROUP misc.test").starts_with("211 29 1 30 "));
+    let asked: Vec<String> = (0..ARTICLES)
+        .map(|n| client.ask(&format!("STAT {}", id(n))))
+        .collect();
+    let answered = |code: &str| {
+        asked
+            .iter()
+            .filter(|answer| answer.starts_with(code))
+            .count()
+    };
+    assert_eq!(
+        (answered("223") + answered("403"), answered("430")),
+        (29, 1),
+        "{asked:?}"
+    );
+    assert!(answered("403") > 0, "{asked:?}");
+    assert!(spool.text(&["store", "list"]).contains("old-a"));
+    RealDisk.rename(&away, &paths[0]).unwrap();
+    let back = (0..ARTICLES).filter(|n| client.ask(&format!("STAT {}", id(*n))).starts_with("223"));
+    assert_eq!(back.count(), 29);
+    server.stop();
+    assert!(octets() == before);
+    let elsewhere = old.path().join("buffers/register").display().to_string();
+    let error = spool.error(&["store", "attach", "--in-place", &elsewhere]);
+    assert!(error.contains("is the file of no set"), "{error}");
+}

@@ -147,6 +147,13 @@ impl Engine {
                     .to_owned(),
             ));
         }
+        let target = shared.config.store.sets.get(usize::from(to.0));
+        if target.is_some_and(|set| set.is_attached()) {
+            return Err(Error::Request(format!(
+                "set {:?} has the articles of its `file` and takes no others",
+                what.to
+            )));
+        }
         let Some(_one) = shared.moving.one.try_lock_for(LOOKED_AT_MAX) else {
             return Err(Error::Request(
                 "articles are being moved already; there is one move at a time".to_owned(),

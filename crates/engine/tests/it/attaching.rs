@@ -15,9 +15,9 @@ use crate::segments::segments;
 use crate::world::{NOW, World, article, config, open_on};
 
 /// More than is handed on at once, twice.
-const ARTICLES: usize = 1000;
-const GROUPS: [&str; 2] = ["misc.test", "misc.other"];
-const ROOM: u64 = 8 << 20;
+pub(crate) const ARTICLES: usize = 1000;
+pub(crate) const GROUPS: [&str; 2] = ["misc.test", "misc.other"];
+pub(crate) const ROOM: u64 = 8 << 20;
 
 fn groups_of(n: usize) -> &'static str {
     match n % 3 {
@@ -27,7 +27,7 @@ fn groups_of(n: usize) -> &'static str {
     }
 }
 
-fn filled(n: usize) -> (String, Vec<u8>) {
+pub(crate) fn filled(n: usize) -> (String, Vec<u8>) {
     let (id, mut text) = article(n, groups_of(n));
     text.truncate(text.len() - 3);
     text.extend_from_slice(
@@ -40,7 +40,7 @@ fn filled(n: usize) -> (String, Vec<u8>) {
 }
 
 /// A spool with articles, and what its groups show.
-async fn source(segments: bool) -> (World, Vec<Vec<String>>) {
+pub(crate) async fn source(segments: bool) -> (World, Vec<Vec<String>>) {
     let mut config = config(ROOM);
     if segments {
         let set = &mut config.store.sets[0];
@@ -73,7 +73,7 @@ async fn source(segments: bool) -> (World, Vec<Vec<String>>) {
 }
 
 /// Copies what is in a directory to another disk.
-fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
+pub(crate) fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
     let elsewhere = Path::new("/elsewhere");
     to.create_dir_all(elsewhere).unwrap();
     let names = from.disk.list(Path::new(dir)).unwrap().into_iter();
@@ -90,9 +90,12 @@ fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
             let path = elsewhere.join(name);
             let copy = to.open(&path, OpenMode::CreateNew).unwrap();
             copy.write_at(&octets, 0).unwrap();
+            copy.sync_all().unwrap();
             path
         });
-    copied.collect()
+    let copied = copied.collect();
+    to.sync_dir(elsewhere).unwrap();
+    copied
 }
 
 fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) -> Attached {
@@ -100,6 +103,7 @@ fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) ->
         paths: paths.to_vec(),
         make_groups,
         withdrawn: false,
+        in_place: false,
         dry_run,
     };
     world.engine.attach(&what, &mut |_, _| true).unwrap()
@@ -267,6 +271,7 @@ async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
             paths,
             make_groups: false,
             withdrawn: true,
+            in_place: false,
             dry_run: false,
         };
         let report = world.engine.attach(&all, &mut |_, _| true).unwrap();
@@ -458,6 +463,7 @@ async fn it_is_resumed_and_damage_costs_what_is_damaged() {
         paths: paths.clone(),
         make_groups: false,
         withdrawn: false,
+        in_place: false,
         dry_run: false,
     };
     let first = world.engine.attach(&what, &mut |_, _| false).unwrap();

@@ -26,6 +26,7 @@ mod feeding;
 mod files;
 mod filtering;
 mod gone;
+mod in_place;
 mod limits;
 mod looking;
 mod misplaced;

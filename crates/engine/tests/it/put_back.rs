@@ -98,6 +98,7 @@ async fn an_old_log_and_old_views_bring_no_bits_back() {
             paths: copied(&memory, elsewhere.disk.as_ref()),
             make_groups: false,
             withdrawn: false,
+            in_place: false,
             dry_run: false,
         };
         let report = elsewhere.engine.attach(&what, &mut |_, _| true).unwrap();

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::files::lent;
 use crate::methods;
 use crate::methods::cnfs::{self, BLOCK_MIN, Geometry};
 use crate::methods::segment;
@@ -113,6 +114,10 @@ pub struct SetConfig {
     /// article is a file (`md5spool`, `timehash`, `tradspool`).
     #[serde(default)]
     pub directory: Option<PathBuf>,
+    /// The buffer or segment of another spool whose articles the set has: on NFS, in a snapshot, of a server that is gone. It is read where it
+    /// lies and never written; `newsreel store attach --in-place` makes its articles known here. Only for `attached`.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
     /// The form of new files where each article is one and its rule does not say; none: `native`. What readers are served is
     /// the same.
     #[serde(default)]
@@ -161,6 +166,7 @@ impl Default for SetConfig {
             erase_withdrawn: false,
             class: None,
             directory: None,
+            file: None,
             format: None,
             redo_octets: None,
             layouts: Vec::new(),
@@ -184,6 +190,12 @@ impl SetConfig {
     #[must_use]
     pub fn has_buffers(&self) -> bool {
         self.method == cnfs::NAME
+    }
+
+    /// Whether its articles lie in another spool: it takes no other.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.method == lent::NAME
     }
 
     /// Whether each article is a file of its own.

@@ -3,6 +3,7 @@
 use newsreel_wire::{BUFFER_NAME_OCTETS_MAX, OFFSET_MAX, Wildmat};
 
 use super::{BUFFER_OCTETS_MIN, SetConfig, StoreConfig};
+use crate::files::lent;
 use crate::methods;
 use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, BUFFER_OCTETS_MAX, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
@@ -156,6 +157,17 @@ impl StoreConfig {
                 );
                 wrong("rule", at, "set", right, "buffer.read_only");
             }
+            if self
+                .sets
+                .iter()
+                .any(|set| set.name == rule.set && set.is_attached())
+            {
+                let right = format!(
+                    "set {:?} has the articles of its `file` and takes no others: name a set that does",
+                    rule.set
+                );
+                wrong("rule", at, "set", right, "set.method");
+            }
             if !self.sets.iter().any(|set| set.name == rule.set) {
                 let names = self.sets.iter().map(|set| &set.name);
                 let right = is_missing("set", &rule.set, names);
@@ -192,6 +204,7 @@ impl StoreConfig {
             wrong("format", right);
         }
         self.check_compression(at, &mut wrong);
+        self.check_attached(at, &mut wrong);
         if set.method == tradspool::NAME {
             if let Err(right) = tradspool::Layouts::parse(&set.layouts) {
                 wrong("layouts", right);
@@ -223,7 +236,7 @@ impl StoreConfig {
             }
         }
         if methods::find(&set.method).is_none() {
-            let names: Vec<&str> = methods::METHODS.iter().map(|method| method.name).collect();
+            let names: Vec<&str> = methods::all().map(|method| method.name).collect();
             wrong(
                 "method",
                 format!("{:?} is none of {}", set.method, names.join(", ")),
@@ -250,6 +263,33 @@ impl StoreConfig {
             let right = "another set has it already: give each set a directory of its own";
             wrong("directory", right.to_owned());
         }
+    }
+
+    /// Whether it is said whose articles it has, if it has another spool's.
+    fn check_attached(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
+        let set = &self.sets[at];
+        let right = match &set.file {
+            Some(_) if !set.is_attached() => format!(
+                "{:?} has articles of its own: leave the key out, or take method {:?}",
+                set.method,
+                lent::NAME
+            ),
+            None if set.is_attached() => {
+                "there is none: name the buffer or segment whose articles it has".to_owned()
+            }
+            Some(file) if file.as_os_str().is_empty() => {
+                "an empty path is no file: name the buffer or segment".to_owned()
+            }
+            Some(file)
+                if self.sets[..at]
+                    .iter()
+                    .any(|it| it.file.as_ref() == Some(file)) =>
+            {
+                "another set has it already: each article is known once".to_owned()
+            }
+            _ => return,
+        };
+        wrong("file", right);
     }
 
     fn check_compression(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
@@ -434,7 +474,9 @@ mod tests {
         );
         assert_eq!(
             problems(|config| config.sets[0].method = "dbz".to_owned()),
-            ["set[0].method: \"dbz\" is none of cnfs, segment, md5spool, timehash, tradspool"]
+            [
+                "set[0].method: \"dbz\" is none of cnfs, segment, md5spool, timehash, tradspool, attached"
+            ]
         );
         assert_eq!(
             problems(|config| {

@@ -161,7 +161,7 @@ impl FileBatch {
     }
 
     fn write_files(&mut self) -> newsreel_host::Result<()> {
-        if !self.made.is_empty() {
+        if !self.made.is_empty() || self.folder.lender.is_some() {
             return Ok(());
         }
         let mut has_other_clock = None;

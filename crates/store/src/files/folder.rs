@@ -15,6 +15,7 @@ use newsreel_wire::UnixTime;
 use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
 
 use super::card::Card;
+use super::lent::Lender;
 use super::roots::Roots;
 use crate::config::FileFormat;
 use crate::method::{Blocking, Want};
@@ -78,6 +79,8 @@ pub(crate) struct Folder {
     pub(crate) has_hierarchies: bool,
     /// Where they are.
     pub(crate) roots: Roots,
+    /// Who has the texts, where no files are made here.
+    pub(crate) lender: Option<Arc<Lender>>,
 }
 
 impl Folder {
@@ -191,6 +194,9 @@ impl Folder {
         &self,
         paths: impl Iterator<Item = &'p Path>,
     ) -> newsreel_host::Result<()> {
+        if self.lender.is_some() {
+            return Ok(());
+        }
         self.sync_one(&self.dir)?;
         self.sync_elsewhere(paths).map(drop)
     }
@@ -206,7 +212,7 @@ impl Folder {
         paths: impl Iterator<Item = &'p Path>,
     ) -> newsreel_host::Result<BTreeSet<PathBuf>> {
         let mut elsewhere = BTreeSet::new();
-        if !self.has_hierarchies {
+        if !self.has_hierarchies || self.lender.is_some() {
             return Ok(elsewhere);
         }
         let dirs: BTreeSet<&Path> = paths.filter_map(Path::parent).collect();
@@ -308,6 +314,9 @@ impl Folder {
         blocking: Blocking,
         text: &mut Vec<u8>,
     ) -> Result<(), TextError> {
+        if let Some(lender) = &self.lender {
+            return lender.read(card, (want, blocking), text);
+        }
         let mut why = TextError::Missing;
         for name in card.names() {
             match self.read_named(name, card, (want, blocking), text) {
@@ -478,7 +487,7 @@ fn is_torn(stored: &[u8], octets: &[u8]) -> bool {
 }
 
 /// Whether this is what a card tells of; cuts it to what was wanted.
-fn check(card: &Card, want: Want, text: &mut Vec<u8>) -> Result<(), TextError> {
+pub(super) fn check(card: &Card, want: Want, text: &mut Vec<u8>) -> Result<(), TextError> {
     let head_len = card.head_len as usize;
     if want == Want::Head {
         text.truncate(head_len);
@@ -536,6 +545,7 @@ mod tests {
             dir,
             format: FileFormat::Native,
             has_hierarchies: true,
+            lender: None,
         }
     }
 
@@ -691,6 +701,7 @@ mod tests {
             dir: temporary.path().to_path_buf(),
             format: FileFormat::Native,
             has_hierarchies: true,
+            lender: None,
         };
         folder.disk.make_dirs(&folder.path("d/1", 0)).unwrap();
         let text = b"Subject: x\r\n\r\n.\r\n";

@@ -12,6 +12,7 @@ pub(crate) mod card;
 pub(crate) mod folder;
 pub(crate) mod holes;
 pub(crate) mod hollows;
+pub(crate) mod lent;
 pub(crate) mod loose;
 pub(crate) mod lost;
 pub(crate) mod lying;

@@ -15,6 +15,7 @@ use super::card::Card;
 use super::folder::{Folder, TextError};
 use super::holes::{self, Hole};
 use super::hollows::Hollows;
+use super::lent::Lent;
 use super::lying::{Walk, to_wire};
 use super::redo::Redo;
 use super::restore::{Cards, Restoring, Written};
@@ -222,6 +223,10 @@ impl BufferReader for FileReader {
         let at = RECORD_HEADER;
         let octets = memory.get(at..at + card.len() as usize);
         let card = self.decoded(token, octets.unwrap_or_default())?;
+        if self.folder.lender.is_some() {
+            // No commit of ours wrote the text.
+            return Ok(());
+        }
         let wanted = (Want::Whole, Blocking::Yes);
         self.text(token, &card, wanted, memory).map(|_| ())
     }
@@ -248,13 +253,13 @@ impl BufferReader for FileReader {
 
     fn file_of(&self, token: &Token) -> Option<PathBuf> {
         let (card, _) = self.card(token, Blocking::Yes, &mut Vec::new()).ok()?;
-        Some(self.folder.dir.join(card.name))
+        let is_own = self.folder.lender.is_none();
+        is_own.then(|| self.folder.dir.join(card.name))
     }
 
     fn files(self: Arc<Self>) -> Option<Box<dyn FileWalk>> {
         let folder = Arc::clone(&self.folder);
-        self.removes_files()
-            .then(|| Box::new(Walk::new(folder)) as _)
+        (self.removes_files() && folder.lender.is_none()).then(|| Box::new(Walk::new(folder)) as _)
     }
 
     fn is_file_of(&self, file: &Lying, front: &[u8], token: &Token) -> FileOf {
@@ -323,13 +328,22 @@ impl BufferReader for FileReader {
         Some(Box::new(FileScan::of_cards(cards, folder)))
     }
 
+    fn lent(&self) -> Option<Result<Lent>> {
+        Some(self.folder.lender.as_ref()?.look())
+    }
+
     fn facts(&self) -> BufferFacts {
+        let (lender, facts) = (self.folder.lender.as_ref(), self.cards.facts());
+        let path = lender.map_or(&*self.folder.dir, |lender| lender.path());
         BufferFacts {
-            path: self.folder.dir.display().to_string(),
+            path: path.display().to_string(),
             capacity_octets: None,
             free_octets: self.folder.free_octets().ok(),
             article_octets_max: ARTICLE_OCTETS_MAX,
-            ..self.cards.facts()
+            complaint: facts
+                .complaint
+                .or_else(|| lender.and_then(|lender| lender.complaint())),
+            ..facts
         }
     }
 

@@ -201,6 +201,10 @@ impl Removal {
         let Ok(card) = card else {
             return Ok(Outcome::Removed);
         };
+        if self.folder.lender.is_some() {
+            // What lies in another spool is not ours to remove.
+            return Ok(Outcome::Removed);
+        }
         if self.folder.roots.hides(card.names()) {
             let why = format!("{}: its file system is not there", card.name);
             return Ok(Outcome::Stays(why));

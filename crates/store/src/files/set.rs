@@ -13,6 +13,7 @@ use super::batch::{Beside, Collected, FileBatch, Unwritten};
 use super::card::Card;
 use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
+use super::lent::Lender;
 use super::lost;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
@@ -20,7 +21,7 @@ use super::redo::{REDO_OCTETS, Redo, Settling};
 use super::removal::{Refused, Removal, Removed};
 use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
-use crate::config::SetConfig;
+use crate::config::{FileFormat, SetConfig};
 use crate::error::{PlaceError, Result};
 use crate::method::{
     BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
@@ -44,7 +45,6 @@ const RECENT_CARDS_OCTETS: u64 = 4 << 20;
 struct FileSet {
     reader: Arc<FileReader>,
     cards: SegmentSet,
-    naming: Arc<dyn Naming>,
     collected: Collected,
     scratch: Scratch,
     /// A card on its way.
@@ -68,6 +68,14 @@ struct FileSet {
     redo: Arc<Redo>,
 }
 
+/// Where the texts of a set are.
+pub(crate) enum Texts {
+    /// In files with such names.
+    Files(Arc<dyn Naming>),
+    /// In another spool.
+    Lent(Arc<Lender>),
+}
+
 /// Opens a set of files whose names follow from this.
 pub(crate) fn open(
     (kind, naming): (Kind, Arc<dyn Naming>),
@@ -75,6 +83,23 @@ pub(crate) fn open(
     set: SetId,
     config: &SetConfig,
 ) -> Result<OpenedSet> {
+    open_of((kind, Texts::Files(naming)), opening, set, config)
+}
+
+/// Opens a set with a catalogue.
+pub(crate) fn open_of(
+    (kind, texts): (Kind, Texts),
+    opening: &mut Opening<'_>,
+    set: SetId,
+    config: &SetConfig,
+) -> Result<OpenedSet> {
+    let (naming, lender) = match texts {
+        Texts::Files(naming) => (Some(naming), None),
+        Texts::Lent(lender) => (None, Some(lender)),
+    };
+    let has_hierarchies = naming
+        .as_ref()
+        .is_some_and(|naming| naming.has_hierarchies());
     let own = || opening.spool_dir.join("articles").join(&config.name);
     let dir: PathBuf = config.directory.clone().unwrap_or_else(own);
     let recent = config.recent_octets.unwrap_or(RECENT_CARDS_OCTETS);
@@ -86,21 +111,27 @@ pub(crate) fn open(
         ..SetConfig::default()
     };
     let of = (&catalogue, dir.join(CATALOGUE));
-    let may_write = opening.access != Access::ReadOnly && naming.has_hierarchies();
+    let may_write = opening.access != Access::ReadOnly && has_hierarchies;
     let roots = Roots::open(opening.disk, &dir, &dir.join(CATALOGUE), may_write)?;
     let cards = segment::open_as(kind, opening, set, of)?;
     let folder = Folder {
         roots,
         disk: Arc::clone(opening.disk),
         dir,
-        format: config.format.unwrap_or_default(),
-        has_hierarchies: naming.has_hierarchies(),
+        format: match lender {
+            Some(_) => FileFormat::Wire,
+            None => config.format.unwrap_or_default(),
+        },
+        has_hierarchies,
+        lender,
     };
     let folder = Arc::new(folder);
-    let redo = Arc::new(Redo::new(
-        &folder,
-        config.redo_octets.unwrap_or(REDO_OCTETS),
-    ));
+    let redo_octets = match folder.lender {
+        // It has no files.
+        Some(_) => 0,
+        None => config.redo_octets.unwrap_or(REDO_OCTETS),
+    };
+    let redo = Arc::new(Redo::new(&folder, redo_octets));
     if opening.access != Access::ReadOnly {
         let buffer = cards.buffer();
         if let Err(error) = redo.restore((&buffer, &folder)) {
@@ -113,13 +144,12 @@ pub(crate) fn open(
         cards: cards.buffer(),
         folder,
         redo: Some(Arc::clone(&redo)),
-        naming: Some(Arc::clone(&naming)),
+        naming,
         hollows: Arc::clone(&hollows),
     });
     let placing = FileSet {
         reader: Arc::clone(&reader),
         cards,
-        naming,
         collected: Collected::default(),
         scratch: Scratch::default(),
         card: Vec::new(),
@@ -193,6 +223,34 @@ impl FileSet {
         Ok(article_token(&token, card.article_len))
     }
 
+    /// Takes an article, and room for a file of so many octets.
+    fn place_named(
+        &mut self,
+        place: &Place<'_>,
+        names: Vec<String>,
+        file_len: u64,
+    ) -> std::result::Result<Token, PlaceError> {
+        let limit = ARTICLE_OCTETS_MAX;
+        let len: usize = place.article.iter().map(|part| part.len()).sum();
+        if len as u64 > limit {
+            return Err(PlaceError::TooLarge { limit });
+        }
+        if !self.reader.cards.is_usable() {
+            return Err(PlaceError::Suspended);
+        }
+        self.take_room(&names, file_len + FILE_OCTETS)?;
+        let (text, native) = (self.collected.text.len(), self.collected.native.len());
+        for part in place.article {
+            self.collected.text.extend_from_slice(part);
+        }
+        let placed = self.place_card(place, names, text);
+        if placed.is_err() {
+            self.collected.text.truncate(text);
+            self.collected.native.truncate(native);
+        }
+        placed
+    }
+
     /// What removes the files of these cards, and overwrites them.
     fn removal(&mut self, tokens: Vec<Token>, is_again: bool) -> Option<Box<dyn BatchWrite>> {
         let cards = &self.reader.cards;
@@ -219,11 +277,17 @@ impl FileSet {
             return Ok(());
         };
         let name = &cards.name;
-        let why = format!(
-            "{}: {what}; articles whose cards were there are not served until `newsreel store scrub {name}` beside \
-             the server, or the server's own scrub, has made the cards again from the articles' files, which are left as they are",
-            lost::TOLD
-        );
+        let then = match &self.reader.folder.lender {
+            None => format!(
+                "articles whose cards were there are not served until `newsreel store scrub {name}` beside the server, or the \
+                 server's own scrub, has made the cards again from the articles' files, which are left as they are"
+            ),
+            Some(lender) => format!(
+                "articles whose cards were there are not served, though they may lie in {} still: put the catalogue back from a copy",
+                lender.path().display()
+            ),
+        };
+        let why = format!("{}: {what}; {then}", lost::TOLD);
         if !cards.read_only {
             tracing::error!(set = name, catalogue = %cards.home.path().display(), "{why}");
         }
@@ -261,30 +325,26 @@ impl FileSet {
 
 impl StorageMethod for FileSet {
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
-        let limit = ARTICLE_OCTETS_MAX;
-        let len: usize = place.article.iter().map(|part| part.len()).sum();
-        if len as u64 > limit {
-            return Err(PlaceError::TooLarge { limit });
-        }
-        if !self.reader.cards.is_usable() {
-            return Err(PlaceError::Suspended);
-        }
-        let names = self.naming.names(place);
+        // What lies in another spool takes nothing but what is there.
+        let naming = self.reader.naming.as_ref().ok_or(PlaceError::Suspended)?;
+        let names = naming.names(place);
         let roots = &self.reader.folder.roots;
         if roots.keeps_out(names.iter().map(String::as_str)) {
             return Err(PlaceError::Suspended);
         }
-        self.take_room(&names, len as u64 + FILE_OCTETS)?;
-        let (text, native) = (self.collected.text.len(), self.collected.native.len());
-        for part in place.article {
-            self.collected.text.extend_from_slice(part);
+        let len: usize = place.article.iter().map(|part| part.len()).sum();
+        self.place_named(place, names, len as u64)
+    }
+
+    fn refer(
+        &mut self,
+        place: &Place<'_>,
+        lies_at: &str,
+    ) -> std::result::Result<Token, PlaceError> {
+        match self.reader.folder.lender {
+            Some(_) => self.place_named(place, vec![lies_at.to_owned()], 0),
+            None => Err(PlaceError::NoSet),
         }
-        let placed = self.place_card(place, names, text);
-        if placed.is_err() {
-            self.collected.text.truncate(text);
-            self.collected.native.truncate(native);
-        }
-        placed
     }
 
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {

@@ -17,7 +17,7 @@ use newsreel_wire::{BufferId, Position, SetId, Token};
 
 use crate::config::{SetConfig, StoreConfig};
 use crate::error::Result;
-use crate::files;
+use crate::files::{self, lent};
 use crate::method::{BufferReader, StorageMethod};
 use crate::records::buffer::Buffer;
 use crate::records::reading::end_of as record_end;
@@ -85,18 +85,32 @@ pub const METHODS: &[Method] = &[
     },
 ];
 
+/// What is none of them, as it stores nothing: what another spool has is shown as ours.
+const ATTACHED: &Method = &Method {
+    name: lent::NAME,
+    doc: "The articles of a buffer or segment of another spool, which is read where it lies and never written (`file`, `newsreel store attach --in-place`).",
+    number: lent::METHOD,
+    format_page: "catalogue",
+    in_files: true,
+    open: lent::open,
+};
+
+/// All methods, and `attached`.
+pub fn all() -> impl Iterator<Item = &'static Method> {
+    METHODS.iter().chain([ATTACHED])
+}
+
 /// The method of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
-    METHODS.iter().find(|method| method.name == name)
+    all().find(|method| method.name == name)
 }
 
 /// The position behind what a token leads to, for recovery: there it need not be known which blocks a buffer has, because
 /// what follows begins on a page.
 #[must_use]
 pub fn end_of(token: &Token) -> Position {
-    let mut methods = METHODS.iter();
-    let in_files = methods.any(|method| method.number == token.method() && method.in_files);
+    let in_files = all().any(|method| method.number == token.method() && method.in_files);
     match in_files {
         true => record_end(&files::card_token(token)),
         false => record_end(token),

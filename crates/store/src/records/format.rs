@@ -47,6 +47,12 @@ const FILE_CRC: usize = PAGE_LEN - 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileKey(u32);
 
+impl std::fmt::Display for FileKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
 impl FileKey {
     /// The key of the file with this UUID.
     #[must_use]

@@ -17,7 +17,7 @@ const GROUPS_SHOWN_MAX: usize = 10;
 
 pub(super) fn run(
     paths: &[PathBuf],
-    (make_groups, withdrawn): (bool, bool),
+    [make_groups, withdrawn, in_place]: [bool; 3],
     dry_run: bool,
     spool: &SpoolArgs,
 ) -> Result<()> {
@@ -30,6 +30,7 @@ pub(super) fn run(
         paths: paths?,
         make_groups,
         withdrawn,
+        in_place,
         dry_run,
     };
     let mut report = access::change(spool, request)?;

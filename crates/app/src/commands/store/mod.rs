@@ -116,7 +116,7 @@ pub(crate) enum Verb {
                       It may be ended and begun again at any time: what is known is passed over. Beside a running server that one reads \
                       the files, so it must be able to. Ends with 1 where something is damaged or was not taken.\n\n\
                       Examples:\n  newsreel store attach /mnt/old/buffers/C0 /mnt/old/buffers/C1 --make-groups --dry-run\n  \
-                      newsreel store attach /mnt/old/segments/main"
+                      newsreel store attach /mnt/old/segments/main\n  newsreel store attach --in-place /nfs/archive/C0"
     )]
     Attach {
         /// Files of buffers or segments, or directories of segments or of files with one article each
@@ -128,6 +128,9 @@ pub(crate) enum Verb {
         /// Also articles that had been cancelled, expired or moved there, as the bitmap of a buffer or a segment's notes say
         #[arg(long)]
         withdrawn: bool,
+        /// Serve them from where they lie: PATH is the `file` of a set of method `attached`, and nothing is copied
+        #[arg(long)]
+        in_place: bool,
         /// Only say what would be taken
         #[arg(long)]
         dry_run: bool,
@@ -306,9 +309,15 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             paths,
             make_groups,
             withdrawn,
+            in_place,
             dry_run,
             spool,
-        } => attach::run(paths, (*make_groups, *withdrawn), *dry_run, spool),
+        } => attach::run(
+            paths,
+            [*make_groups, *withdrawn, *in_place],
+            *dry_run,
+            spool,
+        ),
         Verb::Move {
             wildmat,
             from,

@@ -12,6 +12,9 @@ impl Folder {
     /// Whether the directory is there, or was surely removed, and no other file system is missed, or a strange one met, where the
     /// files of a card should be.
     pub(crate) fn is_there(&self, card: &Card) -> bool {
+        if let Some(lender) = &self.lender {
+            return lender.is_sound();
+        }
         let are_known = !self.has_hierarchies || self.roots.are_known();
         !self.roots.hides(card.names())
             && card.names().all(|name| {

@@ -48,7 +48,7 @@ impl Owner<'_> {
     pub(super) fn check(&self, header: &FileHeader) -> Result<()> {
         if header.spool != self.spool {
             return Err(self.wrong(
-                "it belongs to another spool; give this one a file of its own, or attach it",
+                "it belongs to another spool; give this one a file of its own, or have its articles served from where they lie by a set of method \"attached\" (docs/buffers.md), or attach it",
             ));
         }
         if header.name != self.config.name {

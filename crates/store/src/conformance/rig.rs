@@ -340,7 +340,7 @@ impl Rig {
     pub fn commit(&mut self) -> Result<()> {
         let mut batches = self.seal();
         for batch in &mut batches {
-            if self.log.frames.len() % 3 > 0 {
+            if !self.log.frames.len().is_multiple_of(3) {
                 batch.will_sync();
             }
             batch.write()?;

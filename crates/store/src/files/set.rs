@@ -29,6 +29,7 @@ use crate::method::{
 };
 use crate::methods::segment::{self, SegmentSet};
 use crate::methods::{OpenedSet, Opening};
+use crate::records::buffer::Buffer;
 use crate::records::home::Kind;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
 use crate::store::Access;
@@ -126,19 +127,7 @@ pub(crate) fn open_of(
         lender,
     };
     let folder = Arc::new(folder);
-    let redo_octets = match folder.lender {
-        // It has no files.
-        Some(_) => 0,
-        None => config.redo_octets.unwrap_or(REDO_OCTETS),
-    };
-    let redo = Arc::new(Redo::new(&folder, redo_octets));
-    if opening.access != Access::ReadOnly {
-        let buffer = cards.buffer();
-        if let Err(error) = redo.restore((&buffer, &folder)) {
-            tracing::error!(%error, set = buffer.name, "files that were not durable yet cannot be made again");
-            buffer.suspend(&error.to_string());
-        }
-    }
+    let redo = redo_of(&folder, &cards.buffer(), config, opening.access);
     let hollows = Arc::<Hollows>::default();
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),
@@ -168,6 +157,28 @@ pub(crate) fn open_of(
         readers: vec![reader as Arc<dyn BufferReader>],
         cyclic: Vec::new(),
     })
+}
+
+/// What keeps the files of commits; who writes has those made again that a power cut took.
+fn redo_of(
+    folder: &Arc<Folder>,
+    cards: &Arc<Buffer>,
+    config: &SetConfig,
+    access: Access,
+) -> Arc<Redo> {
+    let octets = match folder.lender {
+        // It has no files.
+        Some(_) => 0,
+        None => config.redo_octets.unwrap_or(REDO_OCTETS),
+    };
+    let redo = Redo::new(folder, octets);
+    if access != Access::ReadOnly
+        && let Err(error) = redo.restore((cards, folder))
+    {
+        tracing::error!(%error, set = cards.name, "files that were not durable yet cannot be made again");
+        cards.suspend(&error.to_string());
+    }
+    Arc::new(redo)
 }
 
 impl FileSet {

@@ -1,3 +1,5 @@
+//! What a half is made of, and how it is read.
+
 use newsreel_host::MemoryDisk;
 use newsreel_wire::UnixTime;
 

@@ -45,7 +45,13 @@ fn shown_by(page: &str) -> Vec<(usize, Named)> {
         let is_head = lines
             .peek()
             .is_some_and(|(_, next)| next.starts_with("|--"));
-        let last = line.trim_end_matches(" |").rsplit_once("| ");
+        let line = line.trim_end();
+        let last = line
+            .strip_suffix('|')
+            .unwrap_or(line)
+            .trim_end()
+            .rsplit_once("| ");
+        let last = last.filter(|_| !line.ends_with("| |"));
         let Some((_, last)) = last.filter(|_| line.starts_with("| ") && !is_head) else {
             continue;
         };

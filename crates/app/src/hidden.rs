@@ -21,6 +21,7 @@ pub(crate) fn line(prompt: &str) -> Result<String> {
             SignalKind::interrupt(),
             SignalKind::terminate(),
             SignalKind::hangup(),
+            SignalKind::quit(),
         ];
         let signals: std::io::Result<Vec<Signal>> = wanted.into_iter().map(signal).collect();
         signals.context("cannot take signals")?

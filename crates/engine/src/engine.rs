@@ -18,7 +18,7 @@ use newsreel_journal::JournalWriter;
 use newsreel_service::ArticleFilter;
 use newsreel_service::posting::{MailDrop, PostLimits, PostingConfig};
 use newsreel_store::{Access, Store};
-use newsreel_wire::Sequence;
+use newsreel_wire::{BufferId, Position, Sequence};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
@@ -533,10 +533,16 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
 fn scrubs(config: &EngineConfig, disk: &Arc<dyn Disk>, store: &Store) -> ScrubState {
     let mut scrubs = ScrubState::load(disk.as_ref(), &config.spool);
     let reader = store.reader();
+    let known = scrubs.lacking.len();
+    // What begins there is there again where the right buffer was put back.
+    let is_there = |buffer: &BufferId, from: &Position| {
+        let buffer = reader.buffer(*buffer);
+        buffer.is_some_and(|buffer| buffer.token_at(*from).is_ok())
+    };
     scrubs
         .lacking
-        .retain(|(buffer, _), end| *end > reader.floor(*buffer));
-    let mut is_news = store.are_bits_newer();
+        .retain(|(buffer, from), end| *end > reader.floor(*buffer) && !is_there(buffer, from));
+    let mut is_news = store.are_bits_newer() || scrubs.lacking.len() < known;
     for buffer in reader.buffers() {
         if store.are_bits_newer() {
             scrubs.distrust(buffer.id(), newest_in(buffer));

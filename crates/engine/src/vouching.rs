@@ -81,8 +81,8 @@ impl Vouching<'_> {
         token.buffer() == self.token.buffer() && token.position() > self.token.position()
     }
 
-    /// Whether all lines that the overview has of it are this one, but for their numbers.
-    fn is_listed_so(&self, line: &[u8]) -> bool {
+    /// How many lines the overview has of it, if all are this one, but for their numbers.
+    fn rows_of(&self, line: &[u8]) -> Option<usize> {
         let (at, views) = (self.token.position(), &self.shared.views);
         let stretch = at..Position(at.0.saturating_add(1));
         let mut rows = Vec::new();
@@ -92,6 +92,7 @@ impl Vouching<'_> {
                 .rows_within(self.token.buffer(), &stretch, |group, column, _| {
                     rows.push((group, column.number));
                 });
+        let count = rows.len();
         let is_so = |(group, number)| {
             let (mut listed, mut wanted) = (Vec::new(), Vec::new());
             overview::write_numbered(number, line, &mut wanted);
@@ -101,7 +102,7 @@ impl Vouching<'_> {
                 .lines(group, range, usize::MAX, Wait::Yes, &mut listed);
             read.is_ok() && listed == wanted
         };
-        found.is_ok() && rows.into_iter().all(is_so)
+        (found.is_ok() && rows.into_iter().all(is_so)).then_some(count)
     }
 }
 
@@ -123,7 +124,10 @@ impl Witness for Vouching<'_> {
     fn vouches(&self, text: &[u8]) -> Option<Sequence> {
         let line = self.line_of(text)?;
         let (sequence, logged) = self.logged()?;
-        let agrees = logged.is_none_or(|logged| logged == line) && self.is_listed_so(&line);
+        // One of the two has a line of it, at least.
+        let rows = self.rows_of(&line)?;
+        let is_told = logged.is_some() || rows > 0;
+        let agrees = is_told && logged.is_none_or(|logged| logged == line);
         agrees.then_some(sequence)
     }
 }

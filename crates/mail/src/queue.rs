@@ -153,7 +153,9 @@ impl MailQueue {
         }
         for (_, name) in sent {
             for gone in state.sent(name) {
-                disk.remove(&folder.join(sent_file(&gone)))?;
+                if let Err(error) = disk.remove(&folder.join(sent_file(&gone))) {
+                    tracing::warn!(%error, "what was sent long ago stays in the folder of mails");
+                }
             }
         }
         Ok(Self {

@@ -66,6 +66,8 @@ pub(crate) enum Waiting {
     Article,
     /// Answers from the service: as long as it takes.
     Service,
+    /// Its own rate lets the rest of an article come.
+    Paying,
     /// Room for our replies.
     Writing,
 }
@@ -140,7 +142,7 @@ impl Pulse {
             Waiting::Line | Waiting::Article => self.partial = self.partial.saturating_add(1),
             Waiting::Writing => self.sending = self.sending.saturating_add(1),
             // It is we who are slow.
-            Waiting::Service => self.quiet = 0,
+            Waiting::Service | Waiting::Paying => self.quiet = 0,
             Waiting::Command => {}
         }
         Poll::Ready(self.passed(waiting))

@@ -31,8 +31,8 @@ pub(crate) struct Told(Mutex<Hour>);
 #[derive(Debug, Default)]
 struct Hour {
     begun_ms: u64,
-    /// What each was about.
-    about: Vec<IdHash>,
+    /// What each was about, and whether it was kept: what fails is tried again in its own place, so that no more wait than may be made.
+    about: Vec<(IdHash, bool)>,
     /// How many had none since the last mail.
     untold: u32,
 }
@@ -62,24 +62,29 @@ impl Told {
         if now_ms.saturating_sub(hour.begun_ms) >= HOUR_MS {
             (hour.begun_ms, hour.about) = (now_ms, Vec::new());
         }
-        if hour.about.contains(&id) {
-            return Turn::Again;
+        let known = hour.about.iter().position(|(about, _)| *about == id);
+        let at = known.unwrap_or(hour.about.len());
+        match hour.about.get_mut(at) {
+            Some((_, true)) => return Turn::Again,
+            Some((_, is_kept)) => *is_kept = true,
+            None if at >= CONTROL_MAILS_PER_HOUR_MAX as usize => {
+                hour.untold = hour.untold.saturating_add(1);
+                return Turn::TooMany;
+            }
+            None => hour.about.push((id, true)),
         }
-        if hour.about.len() >= CONTROL_MAILS_PER_HOUR_MAX as usize {
-            hour.untold = hour.untold.saturating_add(1);
-            return Turn::TooMany;
-        }
-        hour.about.push(id);
         Turn::Made(Others {
             untold: std::mem::take(&mut hour.untold),
-            is_last: hour.about.len() == CONTROL_MAILS_PER_HOUR_MAX as usize,
+            is_last: at + 1 == CONTROL_MAILS_PER_HOUR_MAX as usize,
         })
     }
 
-    /// The mail about this was not kept: it counts for nothing, and may be made again.
+    /// The mail about this was not kept, and may be made again.
     fn give_back(&self, id: &IdHash, others: Others) {
         let mut hour = self.0.lock();
-        hour.about.retain(|other| other != id);
+        for (_, is_kept) in hour.about.iter_mut().filter(|(about, _)| about == id) {
+            *is_kept = false;
+        }
         hour.untold = hour.untold.saturating_add(others.untold);
     }
 }

@@ -230,10 +230,15 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
 
 /// Dates that can be read, and that nobody should write so.
 fn check_forms_of_dates(headers: &Headers<'_>) -> Result<(), Refused> {
+    // A moderator, or a gateway, posts what somebody else has dated.
+    let is_anothers = headers.content(Known::Approved).is_some();
     for (is_good, why) in [
         (has_right_weekday as fn(&[u8]) -> bool, Reject::WrongWeekday),
         (is_in_new_form, Reject::ObsoleteDate),
     ] {
+        if is_anothers && why == Reject::ObsoleteDate {
+            continue;
+        }
         let is_wrong = |field: &Known| headers.content(*field).is_some_and(|it| !is_good(it));
         if let Some(field) = DATES.iter().find(|field| is_wrong(field)) {
             return Err(Refused::of(why, *field));

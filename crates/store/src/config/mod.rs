@@ -123,8 +123,9 @@ pub struct SetConfig {
     #[serde(default)]
     pub format: Option<FileFormat>,
     /// The files of the last commits are kept once more, one behind the other in two files of together so many octets, until
-    /// they are durable in their own: so many commits share one sync of the file system. 0: each commit syncs its own files. None: 32
-    /// MiB. Only where each article is a file.
+    /// they are durable in their own: so many commits share one sync of the file system. None, or 0: each commit syncs its own files. Not yet
+    /// for spools that matter: what is still to be done is in `docs/decisions/0028-commits-of-files-share-a-sync.md`. Only where each
+    /// article is a file.
     #[serde(default)]
     pub redo_octets: Option<u64>,
     /// How the directories of groups are kept, each a wildmat and a layout, as in `alt.binaries.* range1024`; the first that

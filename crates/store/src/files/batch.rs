@@ -104,13 +104,21 @@ impl FileBatch {
         };
         let (redo, buffer) = (Arc::clone(&self.redo), Arc::clone(&self.buffer));
         let folder = Arc::clone(&self.folder);
-        self.beside = Beside::UnderWay(std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("keep".to_owned());
+        let begun = thread.spawn(move || {
             let kept = buffer.unless_failed(redo.keep((&buffer, &folder), stretch, true));
             let safe = kept
                 .and_then(|()| cards.write())
                 .and_then(|()| cards.sync());
             (safe, cards)
-        }));
+        });
+        match begun {
+            Ok(thread) => self.beside = Beside::UnderWay(thread),
+            // The cards went with it.
+            Err(error) => self
+                .buffer
+                .suspend(&format!("no thread can be started: {error}")),
+        }
     }
 
     /// Waits for what was begun; none where nothing was.

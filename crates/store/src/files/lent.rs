@@ -260,7 +260,7 @@ mod tests {
         for (wire, head_len, expected) in [
             (
                 "Xref: x a:1\r\n b:2\r\nSubject: s\r\n\r\nt\r\n.\r\n",
-                32,
+                31,
                 "Subject: s\r\nXref: us a:7\r\n\r\nt\r\n.\r\n",
             ),
             (

@@ -26,8 +26,6 @@ use crate::records::geometry::{PAGE, in_memory};
 
 /// What the two halves are called in the catalogue.
 pub(super) const NAMES: [&str; 2] = ["redo.0", "redo.1"];
-/// Octets of both halves together, where the set does not say.
-pub(super) const REDO_OCTETS: u64 = 32 << 20;
 /// A half becomes longer by so much at least.
 const STEP: u64 = 1 << 20;
 /// The octets of longer articles, in the mean, are written once: their files cost no more to sync than they do here.
@@ -187,6 +185,8 @@ struct State {
     is_early: bool,
     /// One could not be: what is in both must be made again first.
     has_failed: bool,
+    /// What there is was not looked at, or could not be.
+    is_unknown: bool,
     /// It cannot be written: all is synced as files.
     is_off: bool,
 }
@@ -274,7 +274,8 @@ impl Redo {
 
     /// Whether files may be missing that nobody removed.
     pub(super) fn has_failed(&self) -> bool {
-        self.shared.state.lock().has_failed
+        let state = self.shared.state.lock();
+        state.has_failed || state.is_unknown
     }
 
     /// What a commit has to be kept, but for articles of which `is_elsewhere` says that their files were synced elsewhere; none: they, and all that
@@ -329,6 +330,9 @@ impl Redo {
         let mut state = self.shared.state.lock();
         if stretch.files == 0 {
             return Ok(());
+        }
+        if state.is_unknown {
+            self.look(&mut state)?;
         }
         if state.has_failed {
             self.make_again(&mut state, of)?;
@@ -430,7 +434,8 @@ impl Redo {
     /// Settles what was kept so far; a failure is met again by the next commit.
     fn settle(&self) {
         let mut state = self.shared.state.lock();
-        while state.is_early {
+        // Whichever of them ended last, the other may have begun again.
+        while state.is_early || state.is_settling {
             self.shared.settled.wait(&mut state);
         }
         let half = self.turn(&mut state);
@@ -446,6 +451,16 @@ impl Redo {
     /// When the disk fails; then nothing that is missing was removed by somebody, and the next commit tries it again.
     pub(super) fn restore(&self, of: (&Arc<Buffer>, &Folder)) -> newsreel_host::Result<()> {
         let mut state = self.shared.state.lock();
+        state.is_unknown = true;
+        self.look(&mut state)?;
+        match state.has_failed {
+            true => self.make_again(&mut state, of),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks what there is of both halves.
+    fn look(&self, state: &mut State) -> newsreel_host::Result<()> {
         for (half, name) in NAMES.iter().enumerate() {
             let file = match self
                 .shared
@@ -468,10 +483,8 @@ impl Redo {
             };
         }
         state.has_failed = state.halves.iter().any(|half| half.is_held);
-        match state.has_failed {
-            true => self.make_again(&mut state, of),
-            false => Ok(()),
-        }
+        state.is_unknown = false;
+        Ok(())
     }
 
     /// Sees that every file which is kept is there, writes it once more, as nobody knows what of it is durable, and makes all durable.

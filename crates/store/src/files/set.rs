@@ -17,7 +17,7 @@ use super::lent::Lender;
 use super::lost;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
-use super::redo::{REDO_OCTETS, Redo, Settling};
+use super::redo::{Redo, Settling};
 use super::removal::{Refused, Removal, Removed};
 use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
@@ -169,7 +169,7 @@ fn redo_of(
     let octets = match folder.lender {
         // It has no files.
         Some(_) => 0,
-        None => config.redo_octets.unwrap_or(REDO_OCTETS),
+        None => config.redo_octets.unwrap_or(0),
     };
     let redo = Redo::new(folder, octets);
     if access != Access::ReadOnly

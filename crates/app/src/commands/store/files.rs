@@ -253,9 +253,9 @@ impl<'a> Missing<'a> {
 
     /// Tells of bits that stand for what lies in front of all articles: those are of no article.
     fn outside(&self, totals: &mut Totals, within: &str) -> Result<()> {
-        let cycle = self.from.cycle();
-        let [from, to] =
-            [0, self.reader.facts().data_offset].map(|at| Position::checked(cycle, at));
+        let facts = self.reader.facts();
+        // Of an older cycle nothing is in front of where the newest one stands.
+        let [from, to] = [0, facts.data_offset].map(|at| Position::checked(facts.cycle, at));
         let (Some(from), Some(to)) = (from, to) else {
             return Ok(());
         };

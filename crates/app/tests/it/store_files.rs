@@ -431,9 +431,8 @@ fn zeros_between_articles_of_a_file_are_damage() {
     }
 }
 
-/// Behind a stop the bitmap tells each article, the last one too.
-#[test]
-fn what_the_bitmap_of_a_file_tells_of_is_missed() {
+/// A buffer of twenty small articles, of which the fifth was cancelled, behind an orderly stop.
+fn stopped() -> (Spool, PathBuf) {
     let spool = Spool::with(CONFIG);
     let server = spool.serve();
     spool.text(&["group", "add", "misc.ring"]);
@@ -445,6 +444,13 @@ fn what_the_bitmap_of_a_file_tells_of_is_missed() {
     drop(client);
     server.stop();
     let ring = spool.path().join("buffers/A");
+    (spool, ring)
+}
+
+/// Behind a stop the bitmap tells each article, the last one too.
+#[test]
+fn what_the_bitmap_of_a_file_tells_of_is_missed() {
+    let (_spool, ring) = stopped();
     assert!(
         said(run(&["verify"], &ring))
             .unwrap()
@@ -468,7 +474,7 @@ fn what_the_bitmap_of_a_file_tells_of_is_missed() {
 /// Bits that stand for headers and bitmap were told as an article at offset 0 that is not there.
 #[test]
 fn bits_in_front_of_all_articles_are_no_articles() {
-    let (_spool, buffer, _) = left();
+    let (_spool, buffer) = stopped();
     let sound = said(run(&["verify"], &buffer)).unwrap();
     assert!(sound.contains(" 0 damaged"), "{sound}");
     let file = RealDisk.open(&buffer, OpenMode::ReadWrite).unwrap();

@@ -805,7 +805,7 @@ async fn cards_that_cannot_be_written_are_not_said_to_be_made_again() {
     let cards = Path::new(DIR).join(".catalogue/00000001.seg");
     memory.remove(&cards).unwrap();
     let world = open_on(Arc::new(faulty.clone()), &config, &clock);
-    faulty.add(Fault::new(Op::Reserve, ".catalogue", Effect::Full).times(u64::MAX));
+    faulty.add(Fault::new(Op::ZeroFill, ".catalogue", Effect::Full).times(u64::MAX));
     let scrub = || world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
     let (report, told) = (scrub(), scrub().headers.concat());
     assert!(!told.contains("made again from"), "{told}");

@@ -78,7 +78,8 @@ impl Access {
         Self::open_for(args, (writes, false))
     }
 
-    /// The same; who would rather have a server do it waits for one that starts, and looks without it when that takes long.
+    /// The same; who would rather have a server do it waits for one that starts, and looks without it when that takes long,
+    /// which is said.
     fn open_for(args: &LookArgs, (writes, waits): (bool, bool)) -> Result<Self> {
         let (mut config, problems) =
             config::look_for(args.config.as_deref(), args.spool.as_deref())?;
@@ -115,17 +116,22 @@ impl Access {
         if writes {
             no_foreign_root(&disk, &spool)?;
         }
-        let mut waits = if waits { TRIES - 1 } else { 0 };
-        open_by(&spool, || {
+        let tries = if waits { TRIES_STARTING } else { TRIES };
+        let mut left = if waits { tries - 1 } else { 0 };
+        open_by(&spool, tries, || {
             is_there(disk.as_ref(), &spool)?;
             match (writes, starting(&spool)) {
-                (true, _) => try_to_take(&config, &disk, clock.clone()),
-                (false, Some(starting)) if waits > 0 => {
-                    waits -= 1;
-                    Err(Refusal::Taken(starting))
+                (true, _) => return try_to_take(&config, &disk, clock.clone()),
+                (false, Some(starting)) if left > 0 => {
+                    left -= 1;
+                    return Err(Refusal::Taken(starting));
                 }
-                (false, _) => try_to_look(&config, &disk, clock.clone()),
+                (false, Some(starting)) if waits => {
+                    output::warning(&format!("{starting}; without it nothing is mended"));
+                }
+                (false, _) => {}
             }
+            try_to_look(&config, &disk, clock.clone())
         })
     }
 
@@ -197,6 +203,9 @@ impl From<Refusal> for anyhow::Error {
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The same for who would have a server do what it does itself only in part: one may have a long log to read.
+const TRIES_STARTING: u32 = 600;
+
 /// How often one that is not there is looked for: nobody wants to wait long for what never comes.
 const TRIES_MISSING: u32 = 10;
 
@@ -205,12 +214,16 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// Opens a spool by `open`, or finds the server that answers for it.  What is soon over is waited for.  The socket of a
 /// server that is being killed may still take a connection, so only an answer counts.
-fn open_by(spool: &Path, mut open: impl FnMut() -> Result<Engine, Refusal>) -> Result<Access> {
+fn open_by(
+    spool: &Path,
+    tries_taken: u32,
+    mut open: impl FnMut() -> Result<Engine, Refusal>,
+) -> Result<Access> {
     let mut tried = 0;
     loop {
         let (error, tries) = match open() {
             Ok(engine) => return Ok(Access::Offline(Box::new(engine))),
-            Err(Refusal::Taken(error)) => (error, TRIES),
+            Err(Refusal::Taken(error)) => (error, tries_taken),
             Err(Refusal::Missing(error)) => (error, TRIES_MISSING),
             Err(Refusal::Final(error)) => return Err(error),
         };
@@ -307,7 +320,9 @@ pub(crate) fn open_when_free(
 ) -> Result<Access> {
     let spool = &config.server.spool;
     no_foreign_root(disk, spool)?;
-    open_by(spool, || try_to_take(config, disk, Arc::clone(clock)))
+    open_by(spool, TRIES, || {
+        try_to_take(config, disk, Arc::clone(clock))
+    })
 }
 
 /// Refuses to write as root what belongs to somebody else.

@@ -237,9 +237,6 @@ fn write_buffers(
 ) -> Vec<(BufferId, String)> {
     let mut failed = Vec::new();
     for batch in &mut *writes {
-        if sync {
-            batch.will_sync();
-        }
         if let Err(error) = batch.write() {
             failed.push((batch.buffer(), error.to_string()));
         }

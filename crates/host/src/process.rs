@@ -46,10 +46,10 @@ pub fn own_pid() -> u32 {
     std::process::id()
 }
 
-/// The process that wrote its number into the file of a lock, if it is there still.
+/// The process that wrote its number into the first line of the file of a lock, if it is there still.
 #[must_use]
 pub fn lock_holder(lock: &Path) -> Option<u32> {
-    let pid: u32 = read_small(lock).ok()?.trim().parse().ok()?;
+    let pid: u32 = read_small(lock).ok()?.lines().next()?.parse().ok()?;
     facts_of(pid).is_ok().then_some(pid)
 }
 

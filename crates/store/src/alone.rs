@@ -103,7 +103,6 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
         Some(dir) => Arc::new(FileReader {
             cards: buffer,
             naming: None,
-            redo: None,
             hollows: Arc::default(),
             folder: Arc::new(Folder {
                 roots: Roots::open(disk, dir, &dir.join(CATALOGUE), false)?,

@@ -229,9 +229,6 @@ pub trait BatchWrite: Send + Debug {
     /// The buffer.
     fn buffer(&self) -> BufferId;
 
-    /// What is written next is synced at once: what is made durable can be begun beside.
-    fn will_sync(&mut self) {}
-
     /// Writes it.  A failure suspends the buffer; a batch of a suspended buffer is refused without touching the disk.
     fn write(&mut self) -> Result<()>;
 

@@ -128,7 +128,6 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("buffer.octets", MIB..=16 * TIB),
     ("buffer.block_octets", 64..=4096),
     ("set.recent_octets", 0..=64 * GIB),
-    ("set.redo_octets", 0..=4096 * MIB),
     ("set.segment_octets", MIB..=16 * TIB - MIB),
     ("set.compression_level", 1..=19),
     ("set.keep_s", 60..=100 * YEAR_S),

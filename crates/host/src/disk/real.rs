@@ -396,8 +396,9 @@ impl Disk for RealDisk {
         }
         let holder = format!("{}\n", std::process::id());
         if !is_dir {
-            file.set_len(0)
-                .and_then(|()| file.write_all_at(holder.as_bytes(), 0))
+            // Who looks meanwhile finds a holder in the first line at any time.
+            file.write_all_at(holder.as_bytes(), 0)
+                .and_then(|()| file.set_len(holder.len() as u64))
                 .map_err(|e| Error::from_io(Op::Lock, path, e))?;
         }
         Ok(Box::new(RealLock {

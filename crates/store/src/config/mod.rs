@@ -122,12 +122,6 @@ pub struct SetConfig {
     /// the same.
     #[serde(default)]
     pub format: Option<FileFormat>,
-    /// The files of the last commits are kept once more, one behind the other in two files of together so many octets, until
-    /// they are durable in their own: so many commits share one sync of the file system. None, or 0: each commit syncs its own files. Not yet
-    /// for spools that matter: what is still to be done is in `docs/decisions/0028-commits-of-files-share-a-sync.md`. Only where each
-    /// article is a file.
-    #[serde(default)]
-    pub redo_octets: Option<u64>,
     /// How the directories of groups are kept, each a wildmat and a layout, as in `alt.binaries.* range1024`; the first that
     /// matches decides. `flat`, also where none matches: all articles of a group in its directory. The others keep many small
     /// ones: `range1024` (any number from 2 on) one for so many consecutive numbers; `yyy`, `456`, `34/56` and `56/34` by digits
@@ -169,7 +163,6 @@ impl Default for SetConfig {
             directory: None,
             file: None,
             format: None,
-            redo_octets: None,
             layouts: Vec::new(),
             segment_octets: usual_segment(),
             compression_level: None,

@@ -24,9 +24,6 @@ pub const PACKED: &str = "segment, packed";
 /// In place of a method: articles that are files in the form that they have on the wire.
 pub const WIRE: &str = "tradspool, wire";
 
-/// What is kept of files until they are durable.
-const REDO_OCTETS: u64 = 128 << 10;
-
 /// Every method, in each form that its records or files may have.
 pub fn variants() -> impl Iterator<Item = &'static str> {
     let methods = methods::METHODS.iter().map(|method| method.name);
@@ -60,8 +57,6 @@ pub fn config_of(method: &str, octets: u64) -> StoreConfig {
         if !set.has_buffers() {
             set.buffers.clear();
         }
-        // So that both halves are used again and again.
-        set.redo_octets = set.is_in_files().then_some(REDO_OCTETS);
     }
     if config.sets.iter().all(|set| !set.has_buffers()) {
         config.buffers.clear();

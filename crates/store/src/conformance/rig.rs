@@ -340,9 +340,6 @@ impl Rig {
     pub fn commit(&mut self) -> Result<()> {
         let mut batches = self.seal();
         for batch in &mut batches {
-            if !self.log.frames.len().is_multiple_of(3) {
-                batch.will_sync();
-            }
             batch.write()?;
         }
         for batch in &mut batches {
@@ -361,7 +358,6 @@ impl Rig {
         loop {
             let mut failed = BTreeSet::new();
             for batch in &mut batches {
-                batch.will_sync();
                 if batch.write().and_then(|()| batch.sync()).is_err() {
                     failed.insert(batch.buffer());
                 }

@@ -3,17 +3,14 @@
 //! Whatever fails, the set is suspended before anyone is told, and the articles stay readable here until the batch is dropped.
 //! The files that were made for it are removed then; a sync that failed may have concerned earlier ones too.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use newsreel_wire::{BufferId, Position, Token, UnixTime};
 
 use super::folder::Folder;
 use super::hollows::Hollows;
-use super::redo::Redo;
 use super::removal::{Removed, overwrite};
 use crate::config::FileFormat;
 use crate::error::Result;
@@ -46,24 +43,13 @@ pub(super) struct Collected {
     pub(super) articles: Vec<Unwritten>,
 }
 
-impl Collected {
-    /// What the file of one of them has.
-    pub(super) fn file_of(&self, article: &Unwritten) -> &[u8] {
-        let octets = match &article.native {
-            Some(native) => self.native.get(native.clone()),
-            None => self.text.get(article.text.clone()),
-        };
-        octets.unwrap_or_default()
-    }
-}
-
 /// A batch for one set.
 #[derive(Debug)]
 pub(super) struct FileBatch {
     pub(super) buffer: Arc<Buffer>,
     pub(super) folder: Arc<Folder>,
-    /// The cards, where they are not on their way.
-    pub(super) cards: Option<Box<dyn BatchWrite>>,
+    /// The cards.
+    pub(super) cards: Box<dyn BatchWrite>,
     pub(super) collected: Collected,
     /// How many files of the catalogue had been given up when it was sealed.
     pub(super) given_up: u64,
@@ -72,111 +58,22 @@ pub(super) struct FileBatch {
     /// What batches before it have removed.
     pub(super) removed: Arc<Removed>,
     pub(super) hollows: Arc<Hollows>,
-    pub(super) redo: Arc<Redo>,
-    pub(super) beside: Beside,
-}
-
-/// What is made safe while files are written.
-#[derive(Debug, Default)]
-pub(super) enum Beside {
-    /// Nothing: that comes behind them.
-    #[default]
-    No,
-    /// As much as can be, since all is synced at once.
-    Wanted,
-    /// Their octets, and their cards.
-    UnderWay(JoinHandle<(Result<()>, Box<dyn BatchWrite>)>),
 }
 
 impl FileBatch {
-    /// Begins to make octets and cards safe while files are written: neither waits for the other, and nothing leads to either before the log.
-    fn begin(&mut self) {
-        let is_wanted = matches!(std::mem::take(&mut self.beside), Beside::Wanted);
-        // Where file systems lie below it is seen first what lies there.
-        if !is_wanted || self.redo.unsynced() > 0 || self.folder.roots.are_there() {
-            return;
-        }
-        let Some(stretch) = self.redo.stretch(&self.collected, |_| false) else {
-            return;
-        };
-        let Some(mut cards) = self.cards.take() else {
-            return;
-        };
-        let (redo, buffer) = (Arc::clone(&self.redo), Arc::clone(&self.buffer));
-        let folder = Arc::clone(&self.folder);
-        let thread = std::thread::Builder::new().name("keep".to_owned());
-        let begun = thread.spawn(move || {
-            let kept = buffer.unless_failed(redo.keep((&buffer, &folder), stretch, true));
-            let safe = kept
-                .and_then(|()| cards.write())
-                .and_then(|()| cards.sync());
-            (safe, cards)
-        });
-        match begun {
-            Ok(thread) => self.beside = Beside::UnderWay(thread),
-            // The cards went with it.
-            Err(error) => self
-                .buffer
-                .suspend(&format!("no thread can be started: {error}")),
-        }
-    }
-
-    /// Waits for what was begun; none where nothing was.
-    fn end(&mut self) -> Option<Result<()>> {
-        let Beside::UnderWay(thread) = std::mem::take(&mut self.beside) else {
-            return None;
-        };
-        let ended = thread.join();
-        self.redo.caught_up();
-        Some(match ended {
-            Ok((safe, cards)) => {
-                self.cards = Some(cards);
-                safe
-            }
-            Err(_) => {
-                let why = "a defect ended the thread that makes its files safe";
-                self.buffer.suspend(why);
-                Err(self.buffer.refusal(why.to_owned()))
-            }
-        })
-    }
-
-    /// Makes the files durable here or there, and the cards.
-    fn sync_one_after_the_other(&mut self, elsewhere: &BTreeSet<PathBuf>) -> Result<()> {
-        let is_elsewhere = |name: &str| {
-            let path = self.folder.dir.join(name);
-            path.parent().is_some_and(|dir| elsewhere.contains(dir))
-        };
-        let stretch = self.redo.stretch(&self.collected, is_elsewhere);
-        let mut gone = Vec::new();
-        match stretch.filter(|_| self.redo.unsynced() <= 1) {
-            Some(stretch) => {
-                let of = (&self.buffer, &*self.folder);
-                self.buffer
-                    .unless_failed(self.redo.keep(of, stretch, false))?;
-            }
-            None => {
-                let (cards, paths) = self.removed.take();
-                let synced = self.folder.sync(paths.iter().map(PathBuf::as_path));
-                self.buffer.unless_failed(synced)?;
-                gone = cards;
-            }
-        }
-        if let Some(cards) = &mut self.cards {
-            cards.sync()?;
-        }
-        overwrite(&self.buffer, &self.hollows, &gone)
-    }
-
     fn write_files(&mut self) -> newsreel_host::Result<()> {
         if !self.made.is_empty() || self.folder.lender.is_some() {
             return Ok(());
         }
         let mut has_other_clock = None;
         for article in &self.collected.articles {
+            let octets = match &article.native {
+                Some(native) => self.collected.native.get(native.clone()),
+                None => self.collected.text.get(article.text.clone()),
+            };
             let mut names = article.names.iter();
             let Some(name) = names.next() else { continue };
-            let file = self.folder.write(name, self.collected.file_of(article));
+            let file = self.folder.write(name, octets.unwrap_or_default());
             let file = file.inspect_err(|error| self.failed(name, error))?;
             self.made.push(file.clone());
             let of_first = || self.folder.has_other_clock(&file, article.arrival);
@@ -222,26 +119,16 @@ impl FileBatch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
-        let made = self.made.iter().map(PathBuf::as_path);
-        let elsewhere = self.folder.sync_elsewhere(made);
-        let elsewhere = self.buffer.unless_failed(elsewhere)?;
-        match self.end() {
-            Some(safe) => safe?,
-            None => self.sync_one_after_the_other(&elsewhere)?,
-        }
-        self.redo.synced();
+        let (gone, paths) = self.removed.take();
+        let changed = self.made.iter().chain(&paths).map(PathBuf::as_path);
+        self.buffer.unless_failed(self.folder.sync(changed))?;
         if self.lost_its_disk() {
             let why = "a file system below it went while articles were written to it";
             self.buffer.suspend(why);
             return Err(self.buffer.refusal(why.to_owned()));
         }
-        Ok(())
-    }
-}
-
-impl Drop for FileBatch {
-    fn drop(&mut self) {
-        self.end();
+        self.cards.sync()?;
+        overwrite(&self.buffer, &self.hollows, &gone)
     }
 }
 
@@ -254,15 +141,10 @@ impl BatchWrite for FileBatch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
-        self.begin();
         let written = self.write_files();
-        let mut written = self.buffer.unless_failed(written);
-        if let (Ok(()), Some(cards)) = (&written, &mut self.cards) {
-            written = cards.write();
-            self.redo.written();
-        }
+        let written = self.buffer.unless_failed(written);
+        let written = written.and_then(|()| self.cards.write());
         if written.is_err() {
-            self.end();
             self.remove_files();
         }
         written
@@ -270,18 +152,10 @@ impl BatchWrite for FileBatch {
 
     fn sync(&mut self) -> Result<()> {
         let synced = self.sync_files();
-        // Whatever failed first.
-        let synced = self.end().unwrap_or(Ok(())).and(synced);
         if synced.is_err() {
             self.remove_files();
         }
         synced
-    }
-
-    fn will_sync(&mut self) {
-        if !matches!(self.beside, Beside::UnderWay(_)) && self.made.is_empty() {
-            self.beside = Beside::Wanted;
-        }
     }
 
     fn has_articles(&self) -> bool {

@@ -4,8 +4,6 @@
 
 use std::path::{Component, Path};
 
-use newsreel_wire::nntp::framing::lf_to_wire;
-
 /// The version of this format.
 const VERSION: u8 = 3;
 /// The version that did not say how long the file is.
@@ -66,21 +64,6 @@ impl Card {
         std::iter::once(&self.name)
             .chain(&self.links)
             .map(String::as_str)
-    }
-
-    /// Whether its file has these octets.
-    pub(crate) fn is_of(&self, octets: &[u8]) -> bool {
-        let mut text = Vec::new();
-        match octets.len() == self.article_len as usize {
-            true => text.extend_from_slice(octets),
-            false => lf_to_wire(octets, &mut text),
-        }
-        let parts = text.split_at_checked(self.head_len as usize);
-        let is_whole = text.len() == self.article_len as usize;
-        is_whole
-            && parts.is_some_and(|(head, body)| {
-                crc32c::crc32c(head) == self.crc_head && crc32c::crc32c(body) == self.crc_body
-            })
     }
 
     /// The stored form.

@@ -5,7 +5,6 @@
 //! length.  A name that is taken gets a `+`; whose file it is, the checksums of the card say.
 
 mod absence;
-mod again;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -196,42 +195,28 @@ impl Folder {
         if self.lender.is_some() {
             return Ok(());
         }
-        self.sync_one(&self.dir)?;
-        self.sync_elsewhere(paths).map(drop)
-    }
-
-    fn sync_one(&self, dir: &Path) -> newsreel_host::Result<()> {
-        let synced = self.disk.sync_file_system(dir);
-        synced.inspect_err(|error| self.roots.failed(dir, error))
-    }
-
-    /// The same of what is not on the file system of the directory itself; in which directories that is.
-    pub(crate) fn sync_elsewhere<'p>(
-        &self,
-        paths: impl Iterator<Item = &'p Path>,
-    ) -> newsreel_host::Result<BTreeSet<PathBuf>> {
-        let mut elsewhere = BTreeSet::new();
-        if !self.has_hierarchies || self.lender.is_some() {
-            return Ok(elsewhere);
-        }
-        let dirs: BTreeSet<&Path> = paths.filter_map(Path::parent).collect();
-        let own = self.disk.file_system(&self.dir)?;
-        let mut synced = BTreeSet::from([own]);
-        for dir in dirs {
+        let may_be_elsewhere = paths.filter(|_| self.has_hierarchies);
+        let dirs: BTreeSet<&Path> = may_be_elsewhere.filter_map(Path::parent).collect();
+        let mut synced = BTreeSet::new();
+        let own = match self.has_hierarchies {
+            true => Some(self.disk.file_system(&self.dir)?),
+            false => None,
+        };
+        for dir in std::iter::once(self.dir.as_path()).chain(dirs) {
             let file_system = match self.disk.file_system(dir) {
                 // Somebody removed it, and what was in it.
                 Err(error) if error.kind() == ErrorKind::NotFound && dir != self.dir => continue,
                 file_system => file_system?,
             };
             if synced.insert(file_system) {
-                self.sync_one(dir)?;
+                let made_durable = self.disk.sync_file_system(dir);
+                made_durable.inspect_err(|error| self.roots.failed(dir, error))?;
             }
-            if own != file_system {
+            if own.is_some_and(|own| own != file_system) {
                 self.roots.note(dir, file_system, true)?;
-                elsewhere.insert(dir.to_path_buf());
             }
         }
-        Ok(elsewhere)
+        Ok(())
     }
 
     /// Reads what a card tells of; it passed its checksums.  Where it does not, what may be left of it is in `text` all the

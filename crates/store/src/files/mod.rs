@@ -18,7 +18,6 @@ pub(crate) mod lost;
 pub(crate) mod lying;
 pub(crate) mod reader;
 mod reclaim;
-pub(crate) mod redo;
 pub(crate) mod removal;
 pub(crate) mod restore;
 pub(crate) mod roots;

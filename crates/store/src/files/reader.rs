@@ -17,7 +17,6 @@ use super::holes::{self, Hole};
 use super::hollows::Hollows;
 use super::lent::Lent;
 use super::lying::{Walk, to_wire};
-use super::redo::Redo;
 use super::restore::{Cards, Restoring, Written};
 use super::scan::FileScan;
 use super::set::FILE_OCTETS;
@@ -41,16 +40,9 @@ pub(crate) struct FileReader {
     pub(crate) naming: Option<Arc<dyn Naming>>,
     /// Which files of the catalogue are worth a look.
     pub(crate) hollows: Arc<Hollows>,
-    /// What has files that are not durable yet, where that is known.
-    pub(crate) redo: Option<Arc<Redo>>,
 }
 
 impl FileReader {
-    /// Whether files may be missing that nobody removed.
-    fn may_lack_files(&self) -> bool {
-        self.redo.as_ref().is_some_and(|redo| redo.has_failed())
-    }
-
     /// The card of an article, and what its record says.
     pub(super) fn card(
         &self,
@@ -240,9 +232,7 @@ impl BufferReader for FileReader {
         matches!(read, Err(TextError::Missing)).then(|| Removed {
             id_hash: record.id_hash,
             arrival: record.arrival,
-            is_certain: !self.cards.read_only
-                && !self.may_lack_files()
-                && self.folder.is_there(&card),
+            is_certain: !self.cards.read_only && self.folder.is_there(&card),
             xref: card.xref,
         })
     }

@@ -256,11 +256,6 @@ impl Roots {
         }
     }
 
-    /// Whether there are any.
-    pub(super) fn are_there(&self) -> bool {
-        self.are_there.load(Ordering::Acquire)
-    }
-
     /// Looks whether all known roots are there.
     pub(crate) fn look(&self) {
         if !self.are_there.load(Ordering::Acquire) {

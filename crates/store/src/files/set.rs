@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
-use super::batch::{Beside, Collected, FileBatch, Unwritten};
+use super::batch::{Collected, FileBatch, Unwritten};
 use super::card::Card;
 use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
@@ -17,7 +17,6 @@ use super::lent::Lender;
 use super::lost;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
-use super::redo::{Redo, Settling};
 use super::removal::{Refused, Removal, Removed};
 use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
@@ -29,7 +28,6 @@ use crate::method::{
 };
 use crate::methods::segment::{self, SegmentSet};
 use crate::methods::{OpenedSet, Opening};
-use crate::records::buffer::Buffer;
 use crate::records::home::Kind;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
 use crate::store::Access;
@@ -65,8 +63,6 @@ struct FileSet {
     again: Vec<Token>,
     /// It may have become more since that was looked at.
     may_be_emptier: bool,
-    /// What of its files is not known to be durable.
-    redo: Arc<Redo>,
 }
 
 /// Where the texts of a set are.
@@ -126,13 +122,10 @@ pub(crate) fn open_of(
         has_hierarchies,
         lender,
     };
-    let folder = Arc::new(folder);
-    let redo = redo_of(&folder, &cards.buffer(), config, opening.access);
     let hollows = Arc::<Hollows>::default();
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),
-        folder,
-        redo: Some(Arc::clone(&redo)),
+        folder: Arc::new(folder),
         naming,
         hollows: Arc::clone(&hollows),
     });
@@ -150,35 +143,12 @@ pub(crate) fn open_of(
         refused: Arc::default(),
         again: Vec::new(),
         may_be_emptier: true,
-        redo,
     };
     Ok(OpenedSet {
         placing: Box::new(placing),
         readers: vec![reader as Arc<dyn BufferReader>],
         cyclic: Vec::new(),
     })
-}
-
-/// What keeps the files of commits; who writes has those made again that a power cut took.
-fn redo_of(
-    folder: &Arc<Folder>,
-    cards: &Arc<Buffer>,
-    config: &SetConfig,
-    access: Access,
-) -> Arc<Redo> {
-    let octets = match folder.lender {
-        // It has no files.
-        Some(_) => 0,
-        None => config.redo_octets.unwrap_or(0),
-    };
-    let redo = Redo::new(folder, octets);
-    if access != Access::ReadOnly
-        && let Err(error) = redo.restore((cards, folder))
-    {
-        tracing::error!(%error, set = cards.name, "files that were not durable yet cannot be made again");
-        cards.suspend(&error.to_string());
-    }
-    Arc::new(redo)
 }
 
 impl FileSet {
@@ -385,13 +355,11 @@ impl StorageMethod for FileSet {
                 given_up: buffer.given_up(),
                 buffer: Arc::clone(buffer),
                 folder: Arc::clone(&self.reader.folder),
-                cards: Some(cards),
+                cards,
                 collected: std::mem::take(&mut self.collected),
                 made: Vec::new(),
                 removed: Arc::clone(&self.removed),
                 hollows: Arc::clone(&self.hollows),
-                redo: Arc::clone(&self.redo),
-                beside: Beside::default(),
             }));
         }
         let again = std::mem::take(&mut self.again);
@@ -460,9 +428,6 @@ impl StorageMethod for FileSet {
         let folder = &self.reader.folder;
         if self.reader.cards.is_usable() && folder.has_hierarchies {
             out.push(Box::new(LookAtMounts(Arc::clone(folder))));
-        }
-        if self.reader.cards.is_usable() && self.redo.waits() {
-            out.push(Box::new(Settling(Arc::clone(&self.redo))));
         }
         let waits = self.hollows.waits() || self.removed.waits();
         let has_news = std::mem::take(&mut self.may_be_emptier) || waits;

@@ -237,7 +237,7 @@ impl Buffer {
     }
 
     /// A write to it that failed suspends it.
-    pub(crate) fn unless_failed<T>(&self, result: newsreel_host::Result<T>) -> Result<T> {
+    pub(crate) fn unless_failed(&self, result: newsreel_host::Result<()>) -> Result<()> {
         result.map_err(|error| {
             self.suspend(&error.to_string());
             error.into()

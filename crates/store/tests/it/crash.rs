@@ -58,9 +58,6 @@ fn step(rig: &mut Rig, commit: u64) -> std::result::Result<(), Log> {
 /// A commit; when it is stopped, what the log would be with it.
 fn finish(rig: &mut Rig) -> std::result::Result<(), Log> {
     let mut batches = rig.seal();
-    if !rig.log.commits().is_multiple_of(3) {
-        batches.iter_mut().for_each(|batch| batch.will_sync());
-    }
     let written: Result<()> = batches
         .iter_mut()
         .try_for_each(|batch| batch.write().and_then(|()| batch.sync()));

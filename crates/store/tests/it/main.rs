@@ -21,7 +21,6 @@ mod overtaken;
 mod packing;
 mod planning;
 mod race;
-mod redo;
 mod retiring;
 mod roots;
 mod sequential;

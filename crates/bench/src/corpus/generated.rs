@@ -28,7 +28,6 @@ const SIZE_OCTETS_MAX: f64 = 32_000.0;
 /// Of small ones: an article ends with a whole line, and all of them stay below 4 KB.
 const SMALL_OCTETS_MAX: f64 = 3_900.0;
 
-const REPLIES_PER_MILLE: u64 = 620;
 const REFERENCES_MAX: usize = 10;
 const DATES_SPREAD_SECS: usize = 3 * 3600;
 const BASE32: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -54,6 +53,7 @@ pub(crate) struct Model {
     pub(crate) is_even: bool,
     pub(crate) size: Size,
     pub(crate) crossposted_percent: u32,
+    pub(crate) replies_percent: u32,
     pub(crate) base_time_secs: u64,
 }
 
@@ -200,7 +200,7 @@ impl Generated {
     /// The article that `n` replies to: a recent one, mostly a very recent one.
     fn parent(&self, n: u64) -> Option<u64> {
         let bits = mix(mix(self.model.seed ^ PARENT) ^ n);
-        if bits % 1000 >= REPLIES_PER_MILLE {
+        if bits % 1000 >= u64::from(self.model.replies_percent) * 10 {
             return None;
         }
         let scale = (bits >> 16) % 13;

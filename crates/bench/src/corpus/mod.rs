@@ -43,6 +43,8 @@ pub struct CorpusArgs {
     pub size: Size,
     /// How many of a hundred generated articles go to more than one group.
     pub crossposted_percent: u32,
+    /// How many of a hundred generated articles reply to an earlier one, and go to its groups.
+    pub replies_percent: u32,
     /// Generated articles are dated within the three hours before this time, in seconds since 1970;
     /// without it, before now.
     pub base_time_secs: Option<u64>,
@@ -63,6 +65,7 @@ impl Default for CorpusArgs {
             is_even: false,
             size: Size::Text,
             crossposted_percent: 12,
+            replies_percent: 62,
             base_time_secs: None,
             first: 0,
             articles: None,
@@ -108,12 +111,13 @@ impl Corpus {
                 "it must be from 1 to 1,000,000",
             );
         }
-        if args.crossposted_percent > 100 {
-            return refuse(
-                "crossposted",
-                args.crossposted_percent.into(),
-                "it is a percentage",
-            );
+        for (name, percent) in [
+            ("crossposted", args.crossposted_percent),
+            ("replies", args.replies_percent),
+        ] {
+            if percent > 100 {
+                return refuse(name, percent.into(), "it is a percentage");
+            }
         }
         if let Size::Fixed(octets) = args.size
             && !(600..=1 << 28).contains(&octets)
@@ -131,6 +135,7 @@ impl Corpus {
                 is_even: args.is_even,
                 size: args.size,
                 crossposted_percent: args.crossposted_percent,
+                replies_percent: args.replies_percent,
                 base_time_secs: args.base_time_secs.unwrap_or_else(|| clock.now().secs),
             };
             let generated = Box::new(Generated::new(model));

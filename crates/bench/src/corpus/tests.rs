@@ -267,6 +267,13 @@ fn arguments_that_make_no_sense_are_refused() {
         ),
         (
             CorpusArgs {
+                replies_percent: 101,
+                ..CorpusArgs::default()
+            },
+            "replies is 101",
+        ),
+        (
+            CorpusArgs {
                 size: Size::Fixed(10),
                 ..CorpusArgs::default()
             },

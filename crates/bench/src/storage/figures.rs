@@ -83,7 +83,13 @@ impl StorageArgs {
             window: 1000,
             buffers_octets: 512 << 20,
             durability: DURABILITY.to_owned(),
-            corpus: CorpusArgs::default(),
+            // So that a batch goes to as many groups as the paper's did (2,616 to 2,962): threads that keep to theirs would make them fewer.
+            corpus: CorpusArgs {
+                groups: 6000,
+                is_even: true,
+                replies_percent: 42,
+                ..CorpusArgs::default()
+            },
             port: 11_930,
             progress: false,
         }
@@ -584,6 +590,21 @@ fn write(machine: Machine<'_>, path: &Path, text: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_goes_to_as_many_groups_as_in_the_paper() {
+        let args = StorageArgs::new(PathBuf::new(), PathBuf::new());
+        let clock = newsreel_host::RealClock::new();
+        for batch in 0..4 {
+            let corpus = CorpusArgs {
+                first: batch * args.articles,
+                articles: Some(args.articles),
+                ..args.corpus.clone()
+            };
+            let batch = describe(&Corpus::new(&corpus, &newsreel_host::RealDisk, &clock).unwrap());
+            assert!((2616..=3100).contains(&batch.groups), "{batch:?}");
+        }
+    }
 
     #[test]
     fn the_peak_is_between_two_looks() {

@@ -134,13 +134,13 @@ impl ArticleArgs {
             from: self.from.clone(),
             seed: self.seed,
             groups: self.groups,
-            is_even: false,
             size: self.size,
             crossposted_percent: self.crossposted,
             base_time_secs: self.base_time,
             first: self.first,
             articles: self.articles,
             clones: self.clones,
+            ..CorpusArgs::default()
         }
     }
 

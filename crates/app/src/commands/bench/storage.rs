@@ -99,6 +99,7 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
         named.iter().any(|name| name == file_system.name())
     };
     let program = std::env::current_exe().context("where is this program?")?;
+    let default = StorageArgs::new(options.directory.clone(), program);
     let args = StorageArgs {
         inn: options.inn.clone(),
         file_systems: FileSystem::ALL.into_iter().filter(chosen).collect(),
@@ -112,13 +113,12 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
         corpus: CorpusArgs {
             seed: options.seed,
             groups: options.groups,
-            is_even: true,
             size: options.size,
-            ..CorpusArgs::default()
+            ..default.corpus
         },
         port: options.port,
         progress: true,
-        ..StorageArgs::new(options.directory.clone(), program)
+        ..default
     };
     let mut told = Ok(());
     let rows = storage::run(&args, machine, &mut |row| {

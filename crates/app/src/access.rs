@@ -16,8 +16,9 @@ use serde_json::Value;
 
 use crate::config::{self, Config};
 use crate::control::Progress;
+use crate::control::answers::answer;
 use crate::control::client::Client;
-use crate::control::request::{Request, answer};
+use crate::control::request::Request;
 use crate::output;
 
 /// Options of every command that changes a spool.

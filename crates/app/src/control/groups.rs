@@ -9,7 +9,7 @@ use newsreel_wire::{ArticleNumber, GroupName, Wildmat};
 use serde_json::{Value, json};
 
 use super::Progress;
-use super::request::{said, value};
+use super::answers::{said, value};
 use crate::active::{self, ListedGroup};
 use crate::output;
 

@@ -3,6 +3,7 @@
 //! The same table of requests answers on the socket and offline, so both forms print the same.  Only the server's own
 //! user and root may talk to it.
 
+pub(crate) mod answers;
 pub(crate) mod cache_request;
 pub(crate) mod client;
 mod groups;

@@ -19,7 +19,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::request::{Request, Running, answer, one_line};
+use super::answers::{Running, answer};
+use super::request::{Request, one_line};
 use super::{Progress, REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
 
 /// How long a client may take to send a request or to take a reply; one that is idle for longer loses its connection.

@@ -25,7 +25,8 @@ use super::front::Front;
 use crate::access::note_values;
 use crate::config::{self, Config};
 use crate::control::Progress;
-use crate::control::request::{PeerAction, Running};
+use crate::control::answers::Running;
+use crate::control::request::PeerAction;
 
 /// The parts of a server that others ask.
 pub(crate) struct Server {

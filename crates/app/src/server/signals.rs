@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::running::Server;
-use crate::control::request::Running as _;
+use crate::control::answers::Running as _;
 
 /// The signals that mean something to us; none of them ends the process any more.
 #[derive(Debug)]

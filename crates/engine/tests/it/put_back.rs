@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{ArticleRef, Attaching, EngineConfig, Reason, Withdrawal};
+use newsreel_engine::{ArticleRef, Attaching, EngineConfig, Reason, Relocation, Withdrawal};
 use newsreel_host::{Disk, FakeClock, MemoryDisk, OpenMode, read_whole};
 use newsreel_service::Outcome;
+use newsreel_store::{RuleConfig, SetConfig};
 
 use crate::segments::large;
-use crate::world::{World, config, open_on};
+use crate::world::{World, article, config, open_on};
 
 const ROOM: u64 = 4 << 20;
 /// Articles before the copy is made, and behind it.
@@ -255,4 +256,107 @@ async fn what_an_older_buffer_lacks_is_known_behind_the_next_starts() {
         assert_eq!(world.lines("misc.test").await.len(), there.len(), "{what}");
         assert_eq!(world.problems(), [""; 0], "{what}");
     }
+}
+
+/// What an older buffer lacked is there again with the right one: damage to it is damage then, and nothing is withdrawn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_back_in_a_buffer_is_not_lacked_any_more() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(ROOM));
+    send(&world, 0, BEFORE).await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let c1 = Path::new("/spool/buffers/C1");
+    let before = read_whole(&memory, c1, 64 << 20).unwrap();
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    send(&world, BEFORE, BEHIND).await;
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let right = read_whole(&memory, c1, 64 << 20).unwrap();
+    memory.corrupt(c1, 0, &before).unwrap();
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let states = world.engine.status().buffers.into_iter().map(|it| it.state);
+    assert!(states.collect::<String>().contains("behind the log"));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    memory.corrupt(c1, 0, &right).unwrap();
+    let all = BEFORE + BEHIND;
+    let place = |id: &str| right.windows(id.len()).position(|it| it == id.as_bytes());
+    let there = (BEFORE..all).find_map(|n| Some((n, place(&id(n))?)));
+    let (n, at) = there.unwrap();
+    memory.corrupt(c1, at as u64 + 1000, b"rot").unwrap();
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    let told = report.damaged.iter().map(|it| it.message_id.as_deref());
+    assert_eq!(told.collect::<Vec<_>>(), [Some(id(n).as_str())]);
+    assert_eq!(here(&world, all).await.len(), all - 1);
+    assert_eq!(world.lines("misc.test").await.len(), all);
+}
+
+/// Behind an old log that led to where articles had been before they moved, a scrub marked the records to which they had moved as withdrawn where a
+/// bitmap has no bits: whoever attached that buffer did without them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_had_moved_is_not_marked_as_withdrawn_behind_an_old_log() {
+    let memory = MemoryDisk::new();
+    let with_pile = |octets: u64| {
+        let mut config = config(octets);
+        config.store.sets.push(SetConfig {
+            name: "pile".to_owned(),
+            method: "segment".to_owned(),
+            segment_octets: 1 << 20,
+            ..SetConfig::default()
+        });
+        let rule = RuleConfig {
+            groups: "misc.other".to_owned(),
+            set: "pile".to_owned(),
+            ..RuleConfig::default()
+        };
+        config.store.rules.insert(0, rule);
+        config
+    };
+    let mut world = World::on(Arc::new(memory.clone()), with_pile(ROOM / 4));
+    world.config = with_pile(ROOM);
+    for name in ["C0", "C1"] {
+        let larger = world.config.clone();
+        let resized = world.engine.resize_buffer(&larger, name, &mut |_, _, _| {});
+        resized.unwrap();
+    }
+    // As far as behind the end of the bitmap, which is one page of bits.
+    send(&world, 0, 1800).await;
+    let piled: Vec<_> = (2000..2040).map(|n| article(n, "misc.other")).collect();
+    assert_eq!(world.send(&piled).await, [Outcome::Accepted; 40]);
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let dirs = ["/spool/log", "/spool/index"];
+    let before = dirs.map(|dir| contents(&memory, Path::new(dir))).concat();
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let what = Relocation {
+        from: "pile".to_owned(),
+        to: "main".to_owned(),
+        groups: None,
+        dry_run: false,
+    };
+    let moved = world.engine.relocate(&what, &mut |_, _| true).unwrap();
+    assert_eq!(moved.articles, 40);
+    world.engine.shutdown().unwrap();
+    drop(world);
+    put_back(&memory, &dirs, &before);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    // What is committed now comes behind what moved.
+    send(&world, 3000, 1).await;
+    let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    let marked = report.headers.iter().any(|told| told.contains("marked"));
+    assert!(!marked, "{:?}", report.headers);
+    let elsewhere = World::new(crate::world::config(4 * ROOM));
+    let what = Attaching {
+        paths: copied(&memory, elsewhere.disk.as_ref()),
+        make_groups: false,
+        withdrawn: false,
+        dry_run: false,
+        in_place: false,
+    };
+    let report = elsewhere.engine.attach(&what, &mut |_, _| true).unwrap();
+    assert_eq!((report.taken, report.withdrawn), (1841, 0), "{report:?}");
 }

@@ -2,20 +2,12 @@
 //!
 //! Both the control socket and the offline commands ask so; how it is answered is in `answers`.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use newsreel_engine::{ArticleRef, Attaching, Engine, GroupChange, Reason, Relocation, Withdrawal};
 use newsreel_feed::{Batching, Pulling};
-use newsreel_host::RealDisk;
-use newsreel_wire::{ArticleNumber, Wildmat};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::cache_request::CacheRequest;
-use super::{Progress, groups};
 use crate::active::ListedGroup;
 
 /// A name in the log is no longer than this.

@@ -112,6 +112,7 @@ rejects! {
     NotAllowed "not_allowed" "You may not post to this newsgroup";
     NoApproval "no_approval" "You may not post with an Approved field";
     NoModerator "no_moderator" "Moderated newsgroup whose moderator is not known here";
+    MailedBefore "mailed_before" "An article with this Message-ID was sent to its moderator already";
     PostedTooOften "posted_too_often" "Too many articles in a short time; wait before posting again";
     QuotaUsed "quota_used" "No more articles today";
     NoStorageRule "no_storage_rule" "No storage rule takes it";

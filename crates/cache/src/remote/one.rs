@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use newsreel_host::Clock;
 use newsreel_net::LineLimit;
 use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Pool};
+use newsreel_service::Reject;
 use newsreel_service::posting::IdMaker;
 use newsreel_wire::MessageId;
 use parking_lot::Mutex;
@@ -146,6 +147,8 @@ impl<C: Connect> One<C> {
             let said = said(code, client.text());
             match code {
                 240 => Ok(Delivery::Taken),
+                // From here, where it may have come before.
+                440 | 441 if may_be_there && was_mailed(&said) => Ok(Delivery::Taken),
                 // That it has it already is no refusal, where it may have it from here.
                 440 | 441 if is_there(&mut client, id).await? => match may_be_there {
                     true => Ok(Delivery::Taken),
@@ -176,6 +179,11 @@ impl<C: Connect> One<C> {
         }
         delivery
     }
+}
+
+/// Whether these words of a server of our kind say that a moderator has the article.
+fn was_mailed(said: &str) -> bool {
+    said.ends_with(Reject::MailedBefore.text())
 }
 
 /// Whether a server has an article.

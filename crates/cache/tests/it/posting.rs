@@ -141,6 +141,27 @@ async fn a_post_whose_answer_was_lost_is_not_posted_twice() {
     }
 }
 
+/// One that was sent to a moderator is on no server: who sends it again is refused in words that say so.
+#[tokio::test(start_paused = true)]
+async fn a_post_that_a_server_had_sent_to_its_moderator_is_not_taken_for_refused() {
+    let world = world();
+    world.misc.0.lock().loses_post = Some(false);
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    let again = Reject::MailedBefore.text();
+    {
+        let mut misc = world.misc.0.lock();
+        (misc.loses_post, misc.refuses_posts, misc.refusal) = (None, true, Some(again));
+    }
+    world.later(61).await;
+    assert_eq!(world.standing(), []);
+    // Who posts it anew is told that it is not needed.
+    let told = Outcome::RejectedWith(
+        Reject::RefusedElsewhere,
+        "Refused by the server it was sent on to: An article with this Message-ID was sent to its moderator already",
+    );
+    assert_eq!(world.post(ONE).await, told);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
     let world = world();

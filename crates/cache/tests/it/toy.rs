@@ -32,6 +32,8 @@ pub(crate) struct Toy {
     /// It ends the connection in the place of its answer to a post; whether it takes it.
     pub(crate) loses_post: Option<bool>,
     pub(crate) refuses_posts: bool,
+    /// The words with which it does.
+    pub(crate) refusal: Option<&'static str>,
     /// It ends the connection, once, so many octets into its answer to a command.
     pub(crate) cuts: Option<(&'static str, usize)>,
     /// It sends so many octets of its answer to a command, once, and the rest when it is told to; if it is down by then it ends the
@@ -209,7 +211,7 @@ impl To {
                                 return;
                             }
                             if toy.refuses_posts {
-                                "441 no\r\n".to_owned()
+                                format!("441 {}\r\n", toy.refusal.unwrap_or("no"))
                             } else {
                                 "240 taken\r\n".to_owned()
                             }

@@ -81,7 +81,7 @@ impl MemoryService {
             let to = moderators.find(group).ok_or(Reject::NoModerator)?;
             let mail = proto.mail(id, &site, &to, false);
             if !state.mailed.insert((OfferedId::from(id), to.clone())) {
-                return Ok(Outcome::Duplicate);
+                return Ok(Reject::MailedBefore.into());
             }
             state.mails.push((to, mail));
             return Ok(Outcome::Accepted);

@@ -69,7 +69,7 @@ pub enum MailRefused {
 impl From<MailRefused> for Outcome {
     fn from(refused: MailRefused) -> Self {
         match refused {
-            MailRefused::Again => Self::Duplicate,
+            MailRefused::Again => Self::Rejected(Reject::MailedBefore),
             MailRefused::Full => Self::Deferred(Defer::Full),
             MailRefused::Failed => Self::Failed,
         }

@@ -1,6 +1,7 @@
 //! A line that somebody types at the terminal, which does not show it.
 //!
-//! The terminal shows again what is typed however that ends: also behind a ^C, which ended the process before it could say so.
+//! The terminal shows again what is typed however that ends: also behind a ^C, which ended the process before it could say so, and a ^Z, behind which a shell went
+//! on with a terminal that showed nothing.
 
 use std::io::Write as _;
 
@@ -22,6 +23,7 @@ pub(crate) fn line(prompt: &str) -> Result<String> {
             SignalKind::terminate(),
             SignalKind::hangup(),
             SignalKind::quit(),
+            SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()),
         ];
         let signals: std::io::Result<Vec<Signal>> = wanted.into_iter().map(signal).collect();
         signals.context("cannot take signals")?

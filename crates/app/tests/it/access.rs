@@ -495,7 +495,7 @@ fn on_terminal(line: &str, asked: &[&str], answer: impl Fn(usize) -> String) -> 
     (child.wait().unwrap().success(), shown)
 }
 
-/// A ^C at the prompt left a terminal behind that showed nothing of what was typed from then on.
+/// A ^C or a ^Z at the prompt left a terminal behind that showed nothing of what was typed from then on.
 #[test]
 fn a_prompt_that_is_interrupted_leaves_the_terminal_as_it_was() {
     let spool = Spool::new();
@@ -505,16 +505,18 @@ fn a_prompt_that_is_interrupted_leaves_the_terminal_as_it_was() {
         "trap : INT; {program} user add ada --config {}; echo status $?; stty -a",
         spool.config().display()
     );
-    let (_, shown) = on_terminal(&line, &["Password for ada: "], |_| "\x03".to_owned());
-    assert!(
-        shown.contains(" echo ") && !shown.contains("-echo "),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("interrupted; nothing was changed"),
-        "{shown}"
-    );
-    assert!(shown.contains("status 1"), "{shown}");
+    for key in ["\x03", "\x1a"] {
+        let (_, shown) = on_terminal(&line, &["Password for ada: "], |_| key.to_owned());
+        assert!(
+            shown.contains(" echo ") && !shown.contains("-echo "),
+            "{key:?}: {shown}"
+        );
+        assert!(
+            shown.contains("interrupted; nothing was changed"),
+            "{key:?}: {shown}"
+        );
+        assert!(shown.contains("status 1"), "{key:?}: {shown}");
+    }
     assert_eq!(spool.text(&["user", "list"]), "");
 }
 

@@ -15,6 +15,8 @@ const ROOM: u64 = 4 << 20;
 /// Articles before the copy is made, and behind it.
 const BEFORE: usize = 100;
 const BEHIND: usize = 1200;
+/// The buffer that is put back.
+const C1: &str = "/spool/buffers/C1";
 
 pub(crate) fn contents(disk: &dyn Disk, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
@@ -43,6 +45,19 @@ pub(crate) fn put_back(disk: &dyn Disk, dirs: &[&str], before: &[(PathBuf, Vec<u
         file.write_at(octets, 0).unwrap();
         file.sync_all().unwrap();
     }
+}
+
+/// A server that went on behind a copy of one of its buffers, and the copy.
+async fn gone_on(memory: &MemoryDisk) -> (World, Vec<u8>) {
+    let world = World::on(Arc::new(memory.clone()), config(ROOM));
+    send(&world, 0, BEFORE).await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let before = read_whole(memory, Path::new(C1), 64 << 20).unwrap();
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    send(&world, BEFORE, BEHIND).await;
+    (world, before)
 }
 
 async fn send(world: &World, from: usize, count: usize) {
@@ -135,20 +150,14 @@ async fn a_buffer_that_is_older_than_the_log_is_told_and_costs_what_it_lacks() {
     for (is_killed, by_scrub) in [(false, false), (false, true), (true, false)] {
         let what = format!("killed: {is_killed}, by a scrub: {by_scrub}");
         let memory = MemoryDisk::new();
-        let world = World::on(Arc::new(memory.clone()), config(ROOM));
-        send(&world, 0, BEFORE).await;
+        let (world, before) = gone_on(&memory).await;
         let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
-        world.engine.shutdown().unwrap();
-        drop(world);
-        let c1 = Path::new("/spool/buffers/C1");
-        let before = read_whole(&memory, c1, 64 << 20).unwrap();
-        let world = open_on(Arc::new(memory.clone()), &config, &clock);
-        send(&world, BEFORE, BEHIND).await;
         let left = memory.crash_losing_all();
         world.engine.shutdown().unwrap();
         drop(world);
         let disk = if is_killed { left } else { memory };
-        assert_told(&disk, (&config, &clock), (c1, &before), by_scrub, &what).await;
+        let older = (Path::new(C1), before.as_slice());
+        assert_told(&disk, (&config, &clock), older, by_scrub, &what).await;
     }
 }
 
@@ -212,18 +221,11 @@ async fn what_an_older_buffer_lacks_is_known_behind_the_next_starts() {
     for is_killed in [false, true] {
         let what = format!("killed: {is_killed}");
         let memory = MemoryDisk::new();
-        let world = World::on(Arc::new(memory.clone()), config(ROOM));
-        send(&world, 0, BEFORE).await;
+        let (world, before) = gone_on(&memory).await;
         let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
         world.engine.shutdown().unwrap();
         drop(world);
-        let c1 = Path::new("/spool/buffers/C1");
-        let before = read_whole(&memory, c1, 64 << 20).unwrap();
-        let world = open_on(Arc::new(memory.clone()), &config, &clock);
-        send(&world, BEFORE, BEHIND).await;
-        world.engine.shutdown().unwrap();
-        drop(world);
-        memory.corrupt(c1, 0, &before).unwrap();
+        memory.corrupt(Path::new(C1), 0, &before).unwrap();
         let told = |world: &World| {
             let states = world.engine.status().buffers.into_iter().map(|it| it.state);
             states.collect::<String>().contains("behind the log")
@@ -262,30 +264,25 @@ async fn what_an_older_buffer_lacks_is_known_behind_the_next_starts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_back_in_a_buffer_is_not_lacked_any_more() {
     let memory = MemoryDisk::new();
-    let world = World::on(Arc::new(memory.clone()), config(ROOM));
-    send(&world, 0, BEFORE).await;
+    let (world, before) = gone_on(&memory).await;
     let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
     world.engine.shutdown().unwrap();
     drop(world);
-    let c1 = Path::new("/spool/buffers/C1");
-    let before = read_whole(&memory, c1, 64 << 20).unwrap();
-    let world = open_on(Arc::new(memory.clone()), &config, &clock);
-    send(&world, BEFORE, BEHIND).await;
-    world.engine.shutdown().unwrap();
-    drop(world);
-    let right = read_whole(&memory, c1, 64 << 20).unwrap();
-    memory.corrupt(c1, 0, &before).unwrap();
+    let right = read_whole(&memory, Path::new(C1), 64 << 20).unwrap();
+    memory.corrupt(Path::new(C1), 0, &before).unwrap();
     let world = open_on(Arc::new(memory.clone()), &config, &clock);
     let states = world.engine.status().buffers.into_iter().map(|it| it.state);
     assert!(states.collect::<String>().contains("behind the log"));
     world.engine.shutdown().unwrap();
     drop(world);
-    memory.corrupt(c1, 0, &right).unwrap();
+    memory.corrupt(Path::new(C1), 0, &right).unwrap();
     let all = BEFORE + BEHIND;
     let place = |id: &str| right.windows(id.len()).position(|it| it == id.as_bytes());
     let there = (BEFORE..all).find_map(|n| Some((n, place(&id(n))?)));
     let (n, at) = there.unwrap();
-    memory.corrupt(c1, at as u64 + 1000, b"rot").unwrap();
+    memory
+        .corrupt(Path::new(C1), at as u64 + 1000, b"rot")
+        .unwrap();
     let world = open_on(Arc::new(memory.clone()), &config, &clock);
     let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
     let told = report.damaged.iter().map(|it| it.message_id.as_deref());

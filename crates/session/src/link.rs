@@ -4,7 +4,7 @@
 
 use std::future::poll_fn;
 use std::io::IoSlice;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
             sent += len;
             let pause = self.pace.spend(len as u64);
             if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
+                self.pause(pause).await?;
             }
         }
         // What was encrypted may not have left yet.
@@ -56,6 +56,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
         self.sent_at = Instant::now();
         metrics.add(Tally::OctetsOut, all as u64);
         Ok(())
+    }
+
+    /// Until what was sent is paid for; the end, if it has to make room for others meanwhile.
+    async fn pause(&self, pause: Duration) -> Result<(), End> {
+        let mut paid = pin!(tokio::time::sleep(pause));
+        poll_fn(|cx| match self.pulse.poll_out(cx) {
+            Poll::Ready(end) => Poll::Ready(Err(end)),
+            Poll::Pending => paid.as_mut().poll(cx).map(Ok),
+        })
+        .await
     }
 
     /// So much has come: what comes next waits until it is paid for.

@@ -115,16 +115,20 @@ impl Pulse {
         self.sending = 0;
     }
 
+    /// Ready when what is being sent has to make room for others: in the middle of a reply nothing can be said.
+    pub(crate) fn poll_out(&self, cx: &Context<'_>) -> Poll<End> {
+        self.memory.poll_out(cx).map(|()| End::WriteStalled)
+    }
+
     /// Ready at a beat: with the limit that has been passed, if any.
     pub(crate) fn poll_beat(
         &mut self,
         cx: &mut Context<'_>,
         waiting: Waiting,
     ) -> Poll<Option<End>> {
-        if self.memory.poll_out(cx).is_ready() {
+        if let Poll::Ready(end) = self.poll_out(cx) {
             match waiting {
-                // In the middle of a reply nothing can be said.
-                Waiting::Writing => return Poll::Ready(Some(End::WriteStalled)),
+                Waiting::Writing => return Poll::Ready(Some(end)),
                 Waiting::Service => {}
                 _ => return Poll::Ready(Some(End::NoMemory)),
             }

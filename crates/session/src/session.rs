@@ -681,8 +681,9 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         }
         let is_unpaid = core.link.unpaid.is_some();
         let waiting = match (framer.in_article(), input.is_empty()) {
-            // What is thrown away, and a line without end, have their limits also where they come as fast as they may.
-            (_, false) if reading && is_unpaid && framer.is_dropping() => Waiting::Line,
+            // What is thrown away has its limits also where it comes as fast as it may.
+            (true, _) if reading && is_unpaid && framer.is_dropping() => Waiting::Article,
+            (false, _) if reading && is_unpaid && framer.is_dropping() => Waiting::Line,
             (true, _) if reading && is_unpaid => Waiting::Paying,
             // It is not the other side that is slow.
             _ if !reading || is_unpaid => Waiting::Service,

@@ -53,6 +53,11 @@ impl Routes {
         all
     }
 
+    /// Whether posts are sent to any of them.
+    pub(super) fn take_posts(&self) -> bool {
+        self.0.iter().any(|route| route.posting)
+    }
+
     /// The servers that a post to these groups may go to, in order.
     pub(super) fn for_posting<'g>(
         &self,
@@ -162,6 +167,7 @@ mod tests {
         let way = |target: &str| routes.by_way_of(target, ["misc.test", "local.test"].into_iter());
         assert_eq!((way("main"), way("local")), (vec![1, 0], vec![3, 0]));
         assert_eq!(way("not there any more"), [1, 3, 0]);
+        assert!(routes.take_posts() && !Routes::new(vec![routes.0[2].clone()]).take_posts());
         let none = Routes::new(Vec::new());
         assert_eq!(
             (none.numbering("misc.test"), none.in_turn(|_| 0).len()),

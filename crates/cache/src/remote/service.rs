@@ -203,7 +203,7 @@ impl<C: Connect> NewsService for RServer<C> {
             // Of several each would say what the others do.
             newnews: self.ones.len() == 1 && self.ones.iter().all(newnews),
             over_by_id: self.ones.iter().any(One::has_over_by_id),
-            posting: true,
+            posting: self.routes.take_posts(),
         }
     }
 

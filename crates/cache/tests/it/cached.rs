@@ -91,6 +91,20 @@ pub(crate) fn remote(to: &To, clock: &Arc<FakeClock>) -> RServer<To> {
     asked(vec![(to.clone(), everything("up", 0))], clock)
 }
 
+/// Servers that are read from only were said to take posts, which were refused once they had come.
+#[test]
+fn where_no_server_takes_posts_none_is_offered() {
+    let clock = Arc::new(FakeClock::new(1_767_225_600));
+    for posting in [true, false] {
+        let route = Route {
+            posting,
+            ..everything("up", 0)
+        };
+        let here = asked(vec![(To::default(), route)], &clock);
+        assert_eq!(here.features().posting, posting);
+    }
+}
+
 fn served(
     servers: Vec<(To, Route)>,
     clock: &Arc<FakeClock>,

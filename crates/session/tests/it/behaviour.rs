@@ -7,7 +7,7 @@ use std::time::Duration;
 use newsreel_net::access::{Door, Grant};
 use newsreel_net::{Drain, Stream};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
-use newsreel_service::{Arriving, Beside, Connection, ConnectionId, Outcome};
+use newsreel_service::{Arriving, Beside, Connection, ConnectionId, Features, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
 use newsreel_testkit::{CLOCK_START_S, Driver as _, Setup};
@@ -702,6 +702,35 @@ async fn an_article_that_was_too_large_may_be_asked_of_others() {
     assert_eq!(so_far(&mut second).await, "238 <1@t>\r\n");
 }
 
+/// Where no post is taken from anybody a login was asked for in vain (RFC 3977 section 6.3.1).
+#[tokio::test(start_paused = true)]
+async fn where_nobody_posts_no_login_is_asked_for() {
+    for (posting, answer) in [(true, "480 "), (false, "440 ")] {
+        let mut driver = driver(SessionConfig::default());
+        let entries = "[{ name = 'ada', users = ['ada'], read = '*', post = '*' }, \
+                       { name = 'all', read = '*' }]";
+        let setup = Setup {
+            config: vec![("access".to_owned(), entries.to_owned())],
+            ..Setup::default()
+        };
+        driver.start(&setup).await.unwrap();
+        let usual = MemoryConfig::default();
+        let memory = MemoryConfig {
+            features: Features {
+                posting,
+                ..usual.features
+            },
+            ..usual
+        };
+        driver.service = Arc::new(MemoryService::new(memory, UnixTime(CLOCK_START_S)));
+        let mut stream = driver.open();
+        assert!(so_far(&mut stream).await.starts_with("201 "));
+        say(&mut stream, "POST\r\n").await;
+        let said = so_far(&mut stream).await;
+        assert!(said.starts_with(answer), "{posting}: {said}");
+    }
+}
+
 /// A driver whose clients may do everything, at a pace.
 fn paced(octets_per_s_max: u64, commands_per_s_max: u32) -> MemoryDriver {
     let mut driver = driver(SessionConfig::default());
@@ -854,4 +883,51 @@ async fn octets_are_sent_no_faster_than_they_may() {
         (least..least + 300).contains(&passed),
         "{passed} ms, {least}"
     );
+}
+
+/// What is thrown away was paid for as an article is, which may take as long as it takes: a line or an article without end,
+/// at a pace, ended never.
+#[tokio::test(start_paused = true)]
+async fn what_has_no_end_ends_at_a_pace_too() {
+    for (begun, seconds) in [("", 60), ("TAKETHIS <1@t>\r\n", 1800)] {
+        let mut driver = driver(SessionConfig {
+            article_bytes_max: 1 << 10,
+            ..SessionConfig::default()
+        });
+        driver.grant.octets_per_s_max = 1000;
+        let mut stream = greeted(&mut driver).await;
+        say(&mut stream, begun).await;
+        let (mut reading, mut writing) = tokio::io::split(stream);
+        let mut said = String::new();
+        let sending = async { while writing.write_all(&[b'x'; 1000]).await.is_ok() {} };
+        let both = async { tokio::join!(reading.read_to_string(&mut said), sending).0 };
+        let ended = tokio::time::timeout(Duration::from_secs(2 * seconds), both).await;
+        ended.expect(begun).unwrap();
+        assert!(said.ends_with("400 Too slow\r\n"), "{begun}: {said}");
+    }
+}
+
+/// A reader at a pace, which nothing keeps waiting but that, held large articles when others had been given their room.
+#[tokio::test(start_paused = true)]
+async fn who_reads_at_a_pace_makes_room() {
+    let mut driver = driver(SessionConfig {
+        input_chunk_bytes: 64 << 10,
+        large_articles_bytes_max: 2 << 20,
+        ..SessionConfig::default()
+    });
+    let body = format!("{}\r\n", "x".repeat(998)).repeat(900);
+    let text = article("<1@t>").replace("body\r\n", &body);
+    let injected = driver.service.inject(b"<1@t>", text.as_bytes());
+    assert_eq!(injected, Outcome::Accepted);
+    driver.grant.octets_per_s_max = 1000;
+    let mut readers = Vec::new();
+    for _ in 0..8 {
+        let mut reader = greeted(&mut driver).await;
+        say(&mut reader, "ARTICLE <1@t>\r\n").await;
+        assert!(so_far(&mut reader).await.starts_with("220 0 <1@t>\r\n"));
+        readers.push(reader);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    let ended = driver.metrics.snapshot().ended;
+    assert!(ended.contains(&("write_stalled", 6)), "{ended:?}");
 }

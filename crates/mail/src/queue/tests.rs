@@ -121,6 +121,10 @@ fn the_oldest_of_what_was_sent_is_forgotten() {
         assert_eq!(disk.list(folder).unwrap().len(), SENT_KEPT_MAX);
         assert_eq!(queue.submit(&mail(id)), Err(MailRefused::Again));
     }
+    let mut state = queue.state.lock();
+    let newest = state.sent_order.back().unwrap().clone();
+    assert!(state.sent(newest).is_empty(), "it has its place already");
+    assert_eq!(state.sent.len(), SENT_KEPT_MAX);
 }
 
 #[test]

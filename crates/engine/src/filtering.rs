@@ -4,8 +4,10 @@
 //! It waits on the task of the connection that brought the articles and on no other, and no longer than the filter promises.  What
 //! is asked of the disk for cancels and signatures comes later, for what is left.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use newsreel_service::{Completion, Connection, Defer, Outcome, Reject, Subject, Verdict};
 use newsreel_wire::SetId;
 
@@ -36,18 +38,14 @@ impl LocalService {
         debug_assert_eq!(verdicts.len(), batch.candidates.len());
         let mut answered = Vec::new();
         for (at, verdict) in verdicts.into_iter().enumerate().rev() {
-            let outcome = match verdict {
-                Verdict::Accept => continue,
-                Verdict::Class(class) => {
-                    let candidate = batch.candidates.get_mut(at);
-                    if let Some((candidate, set)) = candidate.zip(set_of(shared, class)) {
-                        (candidate.set, candidate.format) = (set, None);
-                    }
-                    continue;
+            let Some(outcome) = outcome_of(verdict) else {
+                let candidate = batch.candidates.get_mut(at);
+                if let Verdict::Class(class) = verdict
+                    && let Some((candidate, set)) = candidate.zip(set_of(shared, class))
+                {
+                    (candidate.set, candidate.format) = (set, None);
                 }
-                Verdict::Reject(why) => Outcome::RejectedWith(Reject::Filtered, why),
-                Verdict::Drop => Outcome::Accepted,
-                Verdict::Later => Outcome::Deferred(Defer::Unjudged),
+                continue;
             };
             let candidate = batch.candidates.remove(at);
             match outcome {
@@ -63,6 +61,36 @@ impl LocalService {
         if !answered.is_empty() {
             from.complete(answered);
         }
+    }
+
+    /// What the filter makes of a post that goes to a moderator; none: it goes.
+    pub(crate) async fn filtered_mail(
+        &self,
+        article: Bytes,
+        address: Option<IpAddr>,
+    ) -> Option<Outcome> {
+        let filter = self.shared.filter.read().clone()?;
+        let subject = Subject {
+            article,
+            from: address,
+            is_post: true,
+        };
+        let verdict = filter.judge(vec![subject]).await.pop()?;
+        let outcome = outcome_of(verdict)?;
+        if outcome == Outcome::Accepted {
+            Counters::add(&self.shared.counters.dropped, 1);
+        }
+        Some(outcome)
+    }
+}
+
+/// What becomes of an article that a filter does not take.
+const fn outcome_of(verdict: Verdict) -> Option<Outcome> {
+    match verdict {
+        Verdict::Accept | Verdict::Class(_) => None,
+        Verdict::Reject(why) => Some(Outcome::RejectedWith(Reject::Filtered, why)),
+        Verdict::Drop => Some(Outcome::Accepted),
+        Verdict::Later => Some(Outcome::Deferred(Defer::Unjudged)),
     }
 }
 

@@ -160,6 +160,11 @@ impl LocalService {
                 ..transfer
             })),
             Judged::Mail(mail) => {
+                match self.filtered_mail(post.article.clone(), address).await {
+                    None => {}
+                    Some(Outcome::Accepted) => return Ok(Injected::Mailed { ticket }),
+                    Some(outcome) => return Err(refuse(outcome)),
+                }
                 let kept = blocking(&self.shared, move |shared| match shared.posts.mail.get() {
                     Some(drop) => drop.submit(&mail).map_err(Outcome::from),
                     None => Err(Outcome::Failed),

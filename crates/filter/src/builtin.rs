@@ -12,7 +12,7 @@ use quick_cache::unsync::Cache;
 use crate::SAID;
 use crate::config::FilterRule;
 
-/// Bodies, and senders, that an entry remembers.
+/// Bodies, and senders, that an entry remembers, and articles that it counted.
 pub const REMEMBERED_MAX: usize = 100_000;
 
 /// Shorter bodies, without their blanks, are not counted as copies: many people say `Thanks!`.
@@ -79,8 +79,9 @@ impl Builtin {
         if let Some(bad) = self.refuse.iter().find(|bad| bad.is_in(&headers)) {
             return bad.verdict;
         }
+        let id = headers.content(Known::MessageId);
         if let Some(senders) = &self.senders
-            && !senders.takes(digest(sender(subject, &headers).into_iter()), now_ms)
+            && !senders.takes((digest(sender(subject, &headers).into_iter()), id), now_ms)
         {
             return Verdict::Reject(TOO_MANY_OF_SENDER);
         }
@@ -94,7 +95,7 @@ impl Builtin {
                     .filter(|one| !one.is_ascii_whitespace())
             };
             let is_long = text().nth(BODY_OCTETS_MIN - 1).is_some();
-            if is_long && !copies.takes(digest(text()), now_ms) {
+            if is_long && !copies.takes((digest(text()), id), now_ms) {
                 return Verdict::Reject(TOO_MANY_COPIES);
             }
         }
@@ -167,13 +168,21 @@ fn digest(octets: impl Iterator<Item = u8>) -> u128 {
     u128::from_le_bytes(half)
 }
 
-/// How often something may come: so many in a time, and then none until it has been quiet for the time of one.
+/// How often something may come: so many in a time, and then none until it has been quiet for the time of one.  An article counts
+/// once, however often it is offered: it may have been put off, or several peers have it.
 #[derive(Debug)]
 struct Rate {
     /// Milliseconds that one costs, and that there are to spend.
     cost_ms: u64,
     room_ms: u64,
-    seen: Mutex<Cache<u128, Bucket>>,
+    seen: Mutex<Seen>,
+}
+
+/// What came, and which articles those were: whether they were taken.
+#[derive(Debug)]
+struct Seen {
+    buckets: Cache<u128, Bucket>,
+    articles: Cache<u128, bool>,
 }
 
 /// What is left to spend, and when that was so.
@@ -190,25 +199,39 @@ impl Rate {
         Some(Self {
             cost_ms,
             room_ms: cost_ms.saturating_mul(max.into()),
-            seen: Mutex::new(Cache::new(REMEMBERED_MAX)),
+            seen: Mutex::new(Seen {
+                buckets: Cache::new(REMEMBERED_MAX),
+                articles: Cache::new(REMEMBERED_MAX),
+            }),
         })
     }
 
-    /// Counts one more; `false`: it is one too many.
-    fn takes(&self, what: u128, now_ms: u64) -> bool {
+    /// Counts one more, in the article of this message-id; `false`: it is one too many.
+    fn takes(&self, (what, id): (u128, Option<&[u8]>), now_ms: u64) -> bool {
+        let article = id.map(|id| digest(what.to_le_bytes().into_iter().chain(id.iter().copied())));
         let mut seen = self.seen.lock();
-        let bucket = seen.get(&what).copied().unwrap_or(Bucket {
+        let known = article.and_then(|article| seen.articles.get(&article).copied());
+        if known == Some(true) {
+            return true;
+        }
+        let bucket = seen.buckets.get(&what).copied().unwrap_or(Bucket {
             room_ms: self.room_ms,
             at_ms: now_ms,
         });
         let gained = now_ms.saturating_sub(bucket.at_ms);
         let room = bucket.room_ms.saturating_add(gained).min(self.room_ms);
         let left = room.checked_sub(self.cost_ms);
-        let bucket = Bucket {
-            room_ms: left.unwrap_or(0),
-            at_ms: now_ms,
-        };
-        seen.insert(what, bucket);
+        // That it is offered once more is no noise of its own.
+        if left.is_some() || known.is_none() {
+            let bucket = Bucket {
+                room_ms: left.unwrap_or(0),
+                at_ms: now_ms,
+            };
+            seen.buckets.insert(what, bucket);
+        }
+        if let Some(article) = article {
+            seen.articles.insert(article, left.is_some());
+        }
         left.is_some()
     }
 }
@@ -284,6 +307,26 @@ mod tests {
         for now in 0..20 {
             assert!(takes(&builtin, "", "Thanks!", now), "too short to count");
         }
+    }
+
+    /// One that was put off came again, was counted each time, and refused for good in the end.
+    #[test]
+    fn an_article_counts_once_however_often_it_is_offered() {
+        let builtin =
+            builtin("copies_max = 2\ncopies_s = 60\nsender_articles_max = 2\nsender_s = 60");
+        let text = "buy this, it is cheap\r\n".repeat(8);
+        let fields = |n: u8| format!("Message-ID: <{n}@a.example>\r\nFrom: a@b.example\r\n");
+        for now in 0..20 {
+            assert!(takes(&builtin, &fields(1), &text, 0), "{now}");
+        }
+        assert!(takes(&builtin, &fields(2), &text, 0));
+        // One that was refused keeps nobody out by coming again: in the time of one, one has room.
+        for now in 1..30 {
+            assert!(!takes(&builtin, &fields(3), &text, now), "{now}");
+        }
+        assert!(takes(&builtin, &fields(3), &text, 31));
+        assert!(takes(&builtin, &fields(1), &text, 31));
+        assert!(!takes(&builtin, &fields(4), &text, 32));
     }
 
     #[test]

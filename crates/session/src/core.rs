@@ -11,12 +11,12 @@ use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{Connection, Features, NewsService, Offer, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::dispatch::{LOG_IN_FIRST, NOT_PERMITTED, START_TLS_FIRST};
 use crate::end::End;
 use crate::link::Link;
 use crate::memory::Account;
+use crate::places::Place;
 use crate::pool::{self, Scratch};
 use crate::sasl::Exchange;
 use crate::session::Shared;
@@ -66,7 +66,7 @@ pub(crate) struct Core<S, Io> {
     /// Whether something came behind the command that is carried out.
     pub(crate) has_more_come: bool,
     /// Its place among the compressed connections.
-    pub(crate) compressing: Option<OwnedSemaphorePermit>,
+    pub(crate) compressing: Option<Place>,
     /// What who is there may do.
     pub(crate) grant: Arc<Grant>,
     /// Unknown commands since the last that was one.
@@ -236,6 +236,16 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
         const GATHERED_MAX: Duration = Duration::from_secs(1);
         if self.link.sent_at.elapsed() >= GATHERED_MAX {
             self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// A command line has come, whatever it is: as many are taken in a second as this connection may say.
+    pub(crate) async fn pay_command(&mut self) -> Result<(), End> {
+        let pause = self.commands.spend(1);
+        if !pause.is_zero() {
+            self.flush().await?;
+            tokio::time::sleep(pause).await;
         }
         Ok(())
     }

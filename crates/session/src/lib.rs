@@ -22,6 +22,7 @@ mod lists;
 mod memory;
 mod metrics;
 mod overview;
+mod places;
 mod pool;
 mod pulse;
 mod retrieve;

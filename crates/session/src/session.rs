@@ -23,7 +23,7 @@ use newsreel_service::{
 use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::answers;
@@ -38,6 +38,7 @@ use crate::link::{DROPPING_PAUSE, Link};
 use crate::lists::Lists;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
+use crate::places::Places;
 use crate::pool;
 use crate::pulse::{Beats, Pulse, Waiting};
 use crate::slots::Answer;
@@ -58,7 +59,7 @@ pub struct Shared {
     /// What large articles may take together.
     pub(crate) memory: Arc<Budget>,
     /// Connections that may still be compressed.
-    pub(crate) compressed: Arc<Semaphore>,
+    pub(crate) compressed: Arc<Places>,
     /// Whose turn it is to throw away what comes, of those from one network.
     dropping: [Mutex<()>; DROPPING_LANES],
     /// Lines about handshakes of TLS that failed.
@@ -97,7 +98,7 @@ impl Shared {
                 config.large_articles_bytes_max,
                 config.article_room(),
             )),
-            compressed: Arc::new(Semaphore::new(config.compressed_connections_max)),
+            compressed: Places::new(config.compressed_connections_max),
             dropping: [const { Mutex::const_new(()) }; DROPPING_LANES],
             no_tls: LineLimit::default(),
             config,
@@ -429,7 +430,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                     why,
                     takethis,
                     used,
-                } => self.bad_line(why, takethis, used),
+                } => self.bad_line(why, takethis, used).await?,
                 Framed::Article { used } => self.article(used),
                 Framed::Oversized { used } => self.oversized(used),
                 Framed::Response { len, used } => self.response(len, used).await?,
@@ -459,11 +460,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         {
             return Ok(false);
         }
-        let pause = core.commands.spend(1);
-        if !pause.is_zero() {
-            core.flush().await?;
-            tokio::time::sleep(pause).await;
-        }
+        core.pay_command().await?;
         core.has_more_come = input.octets().len() > used;
         dispatch::run(core, verb, &command).await?;
         if !pipelined {
@@ -492,7 +489,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         Ok(())
     }
 
-    fn bad_line(&mut self, why: BadLine, takethis: bool, used: usize) {
+    async fn bad_line(&mut self, why: BadLine, takethis: bool, used: usize) -> Result<(), End> {
+        self.core.pay_command().await?;
         self.input.consume(used);
         self.core.shared.metrics.command(None);
         let line = match why {
@@ -506,6 +504,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             let line = dispatch::count_bad(&mut self.core).unwrap_or(line);
             answers::push(&mut self.core, Answer::Fixed(line), b"");
         }
+        Ok(())
     }
 
     /// A whole article has come.

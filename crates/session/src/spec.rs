@@ -10,7 +10,7 @@ use newsreel_service::Features;
 pub enum Needs {
     /// Nothing: always there.
     Nothing,
-    /// Articles by message-id, which feeders have too.
+    /// Articles by message-id, which feeders have too; of who only posts none is told.
     Articles,
     /// Groups, numbers and overview.
     Reader,
@@ -36,7 +36,7 @@ impl Needs {
     pub(crate) const fn granted(self, grant: &Grant) -> bool {
         match self {
             Self::Nothing => true,
-            Self::Articles => grant.read.is_some() || grant.feed,
+            Self::Articles => grant.is_for_readers() || grant.feed,
             Self::Reader | Self::Posting => grant.is_for_readers(),
             Self::Newnews => grant.newnews && grant.read.is_some(),
             Self::Transit => grant.feed,

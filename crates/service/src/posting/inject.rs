@@ -119,7 +119,7 @@ impl Proto<'_> {
         self.headers.present().contains(field)
     }
 
-    /// What goes behind the author's own locks and keys (RFC 8315 sections 3.1 and 3.3): locks by which the site and the
+    /// What goes in front of the author's own locks and keys (RFC 8315 sections 3.1 and 3.3): locks by which the site and the
     /// poster can take the article back, and the poster's key for what this one takes back.
     fn locks(&self, id: MessageId<'_>, site: &Site<'_>) -> Vec<(Known, String)> {
         let Some(Locks { smith, owner }) = site.locks else {
@@ -143,7 +143,7 @@ impl Proto<'_> {
     }
 
     /// The header block with all that an author could have written, without its empty line; what is `added` to a field
-    /// stands behind what it has.
+    /// stands in front of what it has: who checks locks looks at so many of them and no more.
     fn completed(
         &self,
         id: MessageId<'_>,
@@ -152,10 +152,19 @@ impl Proto<'_> {
         out: &mut Vec<u8>,
     ) {
         for one in self.headers.fields() {
-            if one.known() != Some(Known::Lines) {
-                let octets = self.headers.wire().get(one.start..one.end);
-                out.extend_from_slice(octets.unwrap_or_default());
-                continue_field(one.known(), added, out);
+            let known = one.known();
+            if known == Some(Known::Lines) {
+                continue;
+            }
+            let octets = self.headers.wire().get(one.start..one.end);
+            let octets = octets.unwrap_or_default();
+            match begin_field(known, added, out) {
+                true => {
+                    let content = octets.get(one.name.len() + ":".len()..);
+                    out.push(b'\t');
+                    out.extend_from_slice(content.unwrap_or_default().trim_ascii_start());
+                }
+                false => out.extend_from_slice(octets),
             }
         }
         let config = site.config;
@@ -172,25 +181,26 @@ impl Proto<'_> {
             field("Organization", config.organization.as_bytes(), out);
         }
         for known in [Known::CancelLock, Known::CancelKey] {
-            let first = added.iter().position(|(of, _)| *of == known);
-            if let Some((_, text)) = first.and_then(|first| added.get(first))
-                && !self.has(known)
-            {
-                field(known.name(), text.as_bytes(), out);
-                let rest = first.and_then(|first| added.get(first + 1..));
-                continue_field(Some(known), rest.unwrap_or_default(), out);
+            if !self.has(known) {
+                begin_field(Some(known), added, out);
             }
         }
     }
 }
 
-/// Adds to the field that was written last, each on a line of its own.
-fn continue_field(known: Option<Known>, added: &[(Known, String)], out: &mut Vec<u8>) {
-    for (_, text) in added.iter().filter(|(of, _)| Some(*of) == known) {
+/// Begins a field with what is added to it, each on a line of its own; `false`: nothing is.
+fn begin_field(known: Option<Known>, added: &[(Known, String)], out: &mut Vec<u8>) -> bool {
+    let mut ours = added.iter().filter(|(of, _)| Some(*of) == known);
+    let Some((of, first)) = ours.next() else {
+        return false;
+    };
+    field(of.name(), first.as_bytes(), out);
+    for (_, text) in ours {
         out.extend_from_slice(b"\t");
         out.extend_from_slice(text.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
+    true
 }
 
 fn field(name: &str, content: &[u8], out: &mut Vec<u8>) {

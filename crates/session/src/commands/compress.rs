@@ -1,8 +1,6 @@
 //! COMPRESS: from the next octet on both directions are compressed (RFC 8054).
 //!
-//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many.
-
-use std::sync::Arc;
+//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many, and of those a quarter for one network.
 
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
@@ -49,7 +47,7 @@ where
         core.reply(
             "403 Something came behind COMPRESS; say it once more and wait for the reply\r\n",
         );
-    } else if let Ok(place) = Arc::clone(&core.shared.compressed).try_acquire_owned() {
+    } else if let Some(place) = core.shared.compressed.take(core.connection.address()) {
         core.compressing = Some(place);
         core.reply("206 Compressed from here on\r\n");
         core.flush().await?;

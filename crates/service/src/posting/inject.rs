@@ -342,7 +342,7 @@ mod tests {
 
     /// RFC 8315 sections 3.1 and 3.3.
     #[test]
-    fn locks_and_keys_stand_behind_the_authors_own() {
+    fn locks_and_keys_stand_in_front_of_the_authors_own() {
         let smith = Locksmith::new(&[7; 32]);
         let fields = |text: &str, owner| {
             let octets = with(text, |proto, id, site| {
@@ -403,7 +403,7 @@ mod tests {
                 Some(ada)
             ),
             format!(
-                "Cancel-Key: sha256:a\n\tsha256:b\n\t{}\nCancel-Lock: sha256:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=\n\t{}\n\t{}\n",
+                "Cancel-Key: {}\n\tsha256:a\n\tsha256:b\nCancel-Lock: {}\n\t{}\n\tsha256:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=\n",
                 key(ada),
                 lock(ada),
                 lock(site)

@@ -1,8 +1,10 @@
 //! The steps of the continuous integration: one table, run in order, each timed, up to the first failure.
 //!
-//! A step is a plain command, printed before it runs, so that anyone can repeat it by hand.
+//! A step is a plain command, printed before it runs, so that anyone can repeat it by hand.  What the tests that failed
+//! said is said again at the end, where whoever sees only the last lines finds it.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -297,21 +299,59 @@ fn execute(step: &Step) -> Result<()> {
     let Some((program, words)) = step.command.split_first() else {
         bail!("step {} has no command", step.name);
     };
-    let status = Command::new(program)
+    let mut child = Command::new(program)
         .args(words)
         .current_dir(crate::root())
         .env("CARGO_INCREMENTAL", "0")
         .envs(step.environment.iter().copied())
-        .status()
+        .stdout(Stdio::piped())
+        .spawn()
         .with_context(|| format!("cannot run {program}"))?;
+    let mut failures = Failures::default();
+    if let Some(output) = child.stdout.take() {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line)? > 0 {
+            std::io::stdout().write_all(&line)?;
+            failures.see(String::from_utf8_lossy(&line).trim_end());
+            line.clear();
+        }
+    }
+    let status = child.wait()?;
     if !status.success() {
         bail!(
-            "step failed: {} ({status})\nrepeat it with: {}",
+            "{}step failed: {} ({status})\nrepeat it with: {}",
+            failures.said,
             step.name,
             said(step)
         );
     }
     Ok(())
+}
+
+/// What the tests that failed said, as the test harness prints it, without their backtraces.
+#[derive(Debug, Default)]
+struct Failures {
+    said: String,
+    /// Lines that are still taken of the test that is being told of.
+    left: usize,
+}
+
+impl Failures {
+    const LINES_EACH: usize = 12;
+
+    fn see(&mut self, line: &str) {
+        if line.starts_with("---- ") && line.ends_with(" stdout ----") {
+            self.left = Self::LINES_EACH;
+        } else if line == "stack backtrace:" || line == "failures:" {
+            self.left = 0;
+        }
+        if self.left > 0 && !line.is_empty() {
+            self.left -= 1;
+            self.said.push_str(line);
+            self.said.push('\n');
+        }
+    }
 }
 
 fn minutes(seconds: u64) -> String {
@@ -336,6 +376,30 @@ mod tests {
         );
         assert_eq!(said(&STEPS[0]), "cargo fmt --all --check");
         assert_eq!(minutes(75), "1:15");
+    }
+
+    #[test]
+    fn what_failed_tests_said_is_kept() {
+        let mut failures = Failures::default();
+        for line in [
+            "test a::b ... FAILED",
+            "---- a::b stdout ----",
+            "",
+            "thread 'a::b' panicked at it.rs:7:5:",
+            "left is not right",
+            "stack backtrace:",
+            "   0: __rust_begin",
+            "---- c stdout ----",
+            "no",
+            "failures:",
+            "    a::b",
+        ] {
+            failures.see(line);
+        }
+        assert_eq!(
+            failures.said,
+            "---- a::b stdout ----\nthread 'a::b' panicked at it.rs:7:5:\nleft is not right\n---- c stdout ----\nno\n"
+        );
     }
 
     #[test]

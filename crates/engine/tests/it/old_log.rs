@@ -187,11 +187,12 @@ async fn beside_an_old_log(octets: u64, hints: Hints) {
     assert!(doubted(&report, &what).is_empty() || octets == TIGHT);
     let world = open_on(Arc::new(memory.clone()), &config, &clock);
     // Who looks beside it finds nothing wrong: it has begun to go on behind.  Who looks at what a kill leaves now sees what
-    // it saw before, since the log has nothing of it yet.
+    // it saw before, until the log has something of it.
     let beside = looked(memory.clone(), &config, &clock);
     assert_eq!(beside.problems, Vec::<String>::new(), "{what}, beside it");
     let killed = looked(memory.crash_losing_all(), &config, &clock);
-    assert_eq!(doubted(&killed, &what), Vec::<String>::new(), "{what}");
+    let is_sound = killed.problems.is_empty() || doubted(&killed, &what).is_empty();
+    assert!(is_sound, "{what}, killed: {:?}", killed.problems);
     for buffer in world.engine.status().buffers {
         let is_told = buffer.state.contains("an old log was put back");
         assert!(is_told, "{what}: {buffer:?}");

@@ -89,6 +89,8 @@ impl<'a> LeftOver<'a> {
             self.buffer.file_of(token).is_some() && self.went(token, id_hash)
         });
         let tokens: Vec<Token> = left.iter().map(|(token, _)| *token).collect();
+        // Of those that went many at once the files are gone, and the cards go with the next sync.
+        left.retain(|(token, _)| self.buffer.removed(token).is_none());
         self.shared.have_done(Request::Clear(tokens));
         for (token, _) in left {
             // Its card stays until the removal is durable.

@@ -478,3 +478,50 @@ fn what_another_server_left_is_served_from_where_it_lies() {
     let error = spool.error(&["store", "attach", "--in-place", &elsewhere]);
     assert!(error.contains("is the file of no set"), "{error}");
 }
+
+/// What lies in the place of a file that was attached answers for none of its articles, and the right one is served again as soon as it is
+/// back: who had read nothing of it said so until a restart, and an older one that its articles were lost.
+#[test]
+fn what_lies_in_the_place_of_an_attached_file_answers_for_none() {
+    let old = Spool::new();
+    fed(&old).stop();
+    let path = old.path().join("buffers/A");
+    let older = read_whole(&RealDisk, &path, 16 << 20).unwrap();
+    let server = old.serve();
+    let mut client = NewsClient::connect(server.address);
+    let all = 2 * ARTICLES;
+    for n in ARTICLES..all {
+        assert!(client.takethis(&id(n), "misc.test").starts_with("239"));
+    }
+    server.stop();
+    let sets = format!(
+        "{}\n[[set]]\nname = 'main'\nbuffers = ['A', 'B']\n[[set]]\nname = 'old'\nmethod = 'attached'\nfile = '{}'\n[[rule]]\nset = 'main'\n",
+        Spool::changed(&[]),
+        path.display()
+    );
+    let spool = Spool::with(&sets);
+    let server = spool.serve();
+    let file = path.display().to_string();
+    let taken = spool.json(&["store", "attach", "--in-place", "--make-groups", &file]);
+    let taken = taken["taken"].as_u64().unwrap() as usize;
+    assert!((1..=all).contains(&taken), "{taken}");
+    server.stop();
+    let away = path.with_extension("away");
+    for other in [vec![0; older.len()], older] {
+        RealDisk.rename(&path, &away).unwrap();
+        let file = RealDisk.open(&path, OpenMode::CreateNew).unwrap();
+        file.write_at(&other, 0).unwrap();
+        let server = spool.serve();
+        let mut client = NewsClient::connect(server.address);
+        let mut answered = |code: &str| {
+            let answers = (0..all).map(|n| client.ask(&format!("STAT {}", id(n))));
+            answers.filter(|answer| answer.starts_with(code)).count()
+        };
+        let (there, not_now) = (answered("223"), answered("403"));
+        assert!(not_now > 0);
+        assert_eq!((there + not_now, answered("430")), (taken, all - taken));
+        RealDisk.rename(&away, &path).unwrap();
+        assert_eq!(answered("223"), taken);
+        server.stop();
+    }
+}

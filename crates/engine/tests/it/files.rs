@@ -279,6 +279,25 @@ async fn a_file_whose_removal_is_refused_is_tried_again() {
     }
 }
 
+/// Of many that go at once the cards stay until the next sync: each scrub said of their files that they had been there still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_tells_of_no_files_that_are_gone() {
+    for method in methods() {
+        let world = World::new(files_config(method, |_| {}));
+        feed(&world, 0, 130).await;
+        let outcomes = world
+            .engine
+            .withdraw(&ids(&Vec::from_iter(0..120)), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap().len(), 120);
+        world.seal();
+        for _ in 0..2 {
+            let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+            assert_eq!(report.headers, Vec::<String>::new(), "{method}");
+        }
+        assert_eq!(world.problems(), Vec::<String>::new(), "{method}");
+    }
+}
+
 /// Names of the files of a set, below its directory.
 fn names(disk: &dyn Disk) -> Vec<String> {
     let dir = Path::new(DIR);

@@ -7,10 +7,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use newsreel_host::{Disk, Error as HostError, Op};
+use newsreel_host::{Disk, Error as HostError, FileFacts, Op};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{SetId, TOKEN_OCTETS, Token, TokenParts};
+use newsreel_wire::{Position, SetId, TOKEN_OCTETS, Token, TokenParts};
 use parking_lot::RwLock;
 
 use super::card::Card;
@@ -96,10 +97,13 @@ enum Looked {
     #[default]
     Not,
     /// It is what it should be.
-    Open(Arc<Buffer>),
-    /// It is none that can be read, which takes long to find out: it is not asked again before somebody attaches it.
-    Refused(String),
+    Open(Arc<Buffer>, As),
+    /// It is none that can be read, which takes long to find out: it is not looked at again before it has changed.
+    Refused(String, As),
 }
+
+/// How the file was when it was looked at, where the file system tells: another one may have its name by now.
+type As = Option<FileFacts>;
 
 /// Who lends a set its articles.
 #[derive(Debug)]
@@ -117,23 +121,40 @@ impl Lender {
 
     /// The file as it is now: it may have been put back anew since.
     pub(super) fn look(&self) -> Result<Lent> {
+        let facts = self.facts();
         let buffer = cnfs::open_file(self.disk.as_ref(), &self.path)?;
-        *self.file.write() = Looked::Open(Arc::clone(&buffer));
+        *self.file.write() = Looked::Open(Arc::clone(&buffer), facts);
         Ok(Lent { buffer })
+    }
+
+    fn facts(&self) -> As {
+        self.disk.facts(&self.path).ok().flatten()
+    }
+
+    /// Whether another file has its name, or, where it `is_behind` what was to be read, something was written to it.
+    fn is_another(&self, is_behind: bool) -> bool {
+        let Looked::Open(_, as_it_was) = &*self.file.read() else {
+            return true;
+        };
+        let shape = |facts: &FileFacts| (facts.inode, facts.len);
+        match self.facts() {
+            Some(facts) if is_behind => as_it_was.as_ref() != Some(&facts),
+            facts => as_it_was.as_ref().map(shape) != facts.as_ref().map(shape),
+        }
     }
 
     /// What is wrong with it, as far as it was looked at.
     pub(super) fn complaint(&self) -> Option<String> {
         match &*self.file.read() {
             Looked::Not => None,
-            Looked::Open(buffer) => buffer.complaint(),
-            Looked::Refused(why) => Some(why.clone()),
+            Looked::Open(buffer, _) => buffer.complaint(),
+            Looked::Refused(why, _) => Some(why.clone()),
         }
     }
 
     /// Whether it can be believed what it has no more.
     pub(super) fn is_sound(&self) -> bool {
-        matches!(&*self.file.read(), Looked::Open(buffer) if buffer.complaint().is_none())
+        matches!(&*self.file.read(), Looked::Open(buffer, _) if buffer.complaint().is_none())
     }
 
     fn failed(&self, why: String) -> TextError {
@@ -147,23 +168,24 @@ impl Lender {
             Blocking::No => self.file.try_read(),
         };
         match looked.as_deref() {
-            Some(Looked::Open(buffer)) => return Ok(Arc::clone(buffer)),
-            Some(Looked::Refused(why)) => return Err(self.failed(why.clone())),
-            None | Some(Looked::Not) if blocking == Blocking::No => {
-                return Err(TextError::WouldBlock);
+            Some(Looked::Open(buffer, _)) => return Ok(Arc::clone(buffer)),
+            _ if blocking == Blocking::No => return Err(TextError::WouldBlock),
+            Some(Looked::Refused(why, as_it_was)) if *as_it_was == self.facts() => {
+                return Err(self.failed(why.clone()));
             }
-            None | Some(Looked::Not) => drop(looked),
+            _ => drop(looked),
         }
         let mut file = self.file.write();
-        if let Looked::Open(buffer) = &*file {
+        if let Looked::Open(buffer, _) = &*file {
             return Ok(Arc::clone(buffer));
         }
+        let facts = self.facts();
         let (looked, answer) = match cnfs::open_file(self.disk.as_ref(), &self.path) {
-            Ok(buffer) => (Looked::Open(Arc::clone(&buffer)), Ok(buffer)),
+            Ok(buffer) => (Looked::Open(Arc::clone(&buffer), facts), Ok(buffer)),
             // That it is not there says nothing of its articles.
             Err(Error::Host(error)) => (Looked::Not, Err(TextError::Host(error))),
             Err(why) => (
-                Looked::Refused(why.to_string()),
+                Looked::Refused(why.to_string(), facts),
                 Err(self.failed(why.to_string())),
             ),
         };
@@ -171,7 +193,8 @@ impl Lender {
         answer
     }
 
-    /// Reads what a card tells of; it passed its checksums.
+    /// Reads what a card tells of; it passed its checksums.  What is not there as it should be is looked for once more where another file
+    /// has the name by now.
     pub(super) fn read(
         &self,
         card: &Card,
@@ -181,9 +204,41 @@ impl Lender {
         let Some((key, token)) = place_of(&card.name) else {
             return Err(TextError::Damaged("where the card says that it lies"));
         };
-        let buffer = self.opened(blocking)?;
+        let mut is_again = false;
+        loop {
+            let buffer = self.opened(blocking)?;
+            let read = self.read_in(&buffer, (key, token), (card, want, blocking), text);
+            let Err(TextError::Missing | TextError::Damaged(_)) = read else {
+                return read;
+            };
+            if blocking == Blocking::No {
+                return Err(TextError::WouldBlock);
+            }
+            let end = Position(buffer.written.load(Ordering::Acquire));
+            let is_behind = token.position() >= end;
+            if !is_again && self.is_another(is_behind) {
+                *self.file.write() = Looked::Not;
+                is_again = true;
+                continue;
+            }
+            if is_behind {
+                let why = "it is an older one than the file that was attached, or a part of it; put that one back";
+                return Err(self.failed(why.to_owned()));
+            }
+            return read;
+        }
+    }
+
+    fn read_in(
+        &self,
+        buffer: &Buffer,
+        (key, token): (&str, Token),
+        (card, want, blocking): (&Card, Want, Blocking),
+        text: &mut Vec<u8>,
+    ) -> std::result::Result<(), TextError> {
         if key != buffer.key.to_string() {
             let why = "it is another file than the one that was attached; put that one back";
+            *self.file.write() = Looked::Refused(why.to_owned(), self.facts());
             return Err(self.failed(why.to_owned()));
         }
         // Which id it says it has does not matter here: that of a header that was made again is none.

@@ -8,6 +8,7 @@
 //! So is what the files say was withdrawn there, as far as they do: a cyclic buffer has a bitmap of what is wanted, a segment has it noted
 //! behind its end, both as of the last checkpoint; an erased record, or a card that was overwritten, has no article any more.
 
+mod cards;
 mod in_place;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,8 +26,8 @@ use newsreel_store::{
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
-    ArticleNumber, GroupId, GroupName, IdHash, MessageId, POSITION_UNIT, Position, Sequence, SetId,
-    Token, TokenText, UnixTime, newsgroups, overview, xref,
+    ArticleNumber, BufferId, GroupId, GroupName, IdHash, MessageId, POSITION_UNIT, Position,
+    Sequence, SetId, Token, TokenText, UnixTime, newsgroups, overview, xref,
 };
 use serde::Serialize;
 
@@ -37,7 +38,8 @@ use crate::error::Error;
 use crate::moving::room::Target;
 use crate::places::Places;
 use crate::requests::GroupSpec;
-use in_place::{Lender, Stays};
+use crate::scrub_cards::LostCards;
+use cards::OfBuffer;
 
 /// So much is handed to the sequencer at once: about as much as one commit holds.
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
@@ -72,6 +74,10 @@ pub struct Attached {
     pub renumbered: u64,
     /// Their message-ids are known here: they are here, or were.
     pub known: u64,
+    /// Known ones of a set of method `attached` that are there again: their cards were lost, and were made again.
+    pub cards_made: u64,
+    /// ... of which so many have none still: what is attached is not the `file` of that set, or that cannot be read.
+    pub cards_lost: u64,
     /// Not taken: their file says that they were cancelled, expired or moved where it was written.
     pub withdrawn: u64,
     /// Damaged, or nothing can be read where they should be.
@@ -99,7 +105,7 @@ struct Walk {
     scan: Box<dyn RecordScan>,
     later: Alone,
     /// The set whose `file` it is, if its articles stay there.
-    lender: Option<Lender>,
+    lends_to: Option<SetId>,
     here: Option<(Sequence, UnixTime, Token)>,
     /// Octets that were read of the files before this one.
     before: u64,
@@ -110,7 +116,7 @@ struct Walk {
 impl Walk {
     /// `None`: there is no file that can be opened.
     fn new(
-        (mut later, lender): (Alone, Option<Lender>),
+        (mut later, lends_to): (Alone, Option<SetId>),
         takes_all: bool,
         report: &mut Attached,
     ) -> Option<Self> {
@@ -123,7 +129,7 @@ impl Walk {
             scan: Arc::clone(&reader).scan(ScanRange::Live),
             reader,
             later,
-            lender,
+            lends_to,
             here: None,
             before: 0,
             takes_all,
@@ -300,6 +306,8 @@ impl Engine {
             thought_of: HashSet::new(),
             groups_thought_of: HashMap::new(),
             targets: HashMap::new(),
+            cardless: BTreeMap::new(),
+            cards: HashMap::new(),
         };
         for walk in &mut walks {
             walk.advance(&mut attach.report);
@@ -312,8 +320,13 @@ impl Engine {
             else {
                 break;
             };
-            let stays = walk.lender.as_ref().map(|lender| lender.stays(&token));
-            attach.article(walk.scan.article(), arrival, stays)?;
+            attach.article(&Found {
+                wire: walk.scan.article(),
+                arrival,
+                token,
+                reader: &walk.reader,
+                lends_to: walk.lends_to,
+            })?;
             walk.advance(&mut attach.report);
             if attach.octets >= ATTACHED_AT_ONCE_OCTETS {
                 attach.file()?;
@@ -328,6 +341,17 @@ impl Engine {
         attach.look_at_room();
         Ok(attach.report)
     }
+}
+
+/// An article that a walk has come to.
+struct Found<'w> {
+    wire: &'w [u8],
+    arrival: UnixTime,
+    /// Where it lies, in what is read by this.
+    token: Token,
+    reader: &'w Arc<dyn BufferReader>,
+    /// The set that it comes into, if it stays there.
+    lends_to: Option<SetId>,
 }
 
 /// The header block of one article.
@@ -362,6 +386,10 @@ struct Attach<'a> {
     groups_thought_of: HashMap<String, GroupId>,
     /// Where they go.
     targets: HashMap<SetId, Coming>,
+    /// What is known and has lost its card.
+    cardless: BTreeMap<BufferId, OfBuffer>,
+    /// The cards that are made again.
+    cards: HashMap<BufferId, LostCards<'a>>,
 }
 
 impl Attach<'_> {
@@ -441,12 +469,8 @@ impl Attach<'_> {
     }
 
     /// Puts one article into the batch, or counts why not.
-    fn article(
-        &mut self,
-        wire: &[u8],
-        arrival: UnixTime,
-        stays: Option<Stays>,
-    ) -> Result<(), Error> {
+    fn article(&mut self, found: &Found<'_>) -> Result<(), Error> {
+        let (wire, arrival) = (found.wire, found.arrival);
         let parsed = self.parsed(wire);
         let Ok(parsed) = parsed.map_err(|why| self.refuse(why)) else {
             return Ok(());
@@ -454,12 +478,13 @@ impl Attach<'_> {
         let (headers, facts, id) = (parsed.headers, parsed.facts, parsed.id);
         let history = self.engine.shared.views.history();
         let (hash, generation) = (self.engine.shared.id_hash(id), history.generation());
-        if history.lookup(&hash)?.is_some() {
-            self.report.known += 1;
+        if let Some(known) = history.lookup(&hash)? {
+            let is_cardless = self.is_cardless(found, &headers, (hash, &known));
+            self.report.known += u64::from(!is_cardless);
             return Ok(());
         }
-        let chosen = match &stays {
-            Some(stays) => Some(stays.chosen()),
+        let chosen = match found.lends_to {
+            Some(set) => Some(in_place::chosen(set)),
             None => self.destination(&headers, wire.len(), arrival),
         };
         let Some((chosen, places)) = self.filed(&headers, chosen)? else {
@@ -498,7 +523,9 @@ impl Attach<'_> {
                 kept: Some(Box::new(Kept {
                     arrival,
                     places,
-                    lies_at: stays.map(|stays| stays.lies_at),
+                    lies_at: found
+                        .lends_to
+                        .and_then(|_| found.reader.lies_at(&found.token)),
                 })),
             },
         );
@@ -669,6 +696,7 @@ impl Attach<'_> {
     /// Has the batch filed, and counts what became of it.
     fn file(&mut self) -> Result<(), Error> {
         self.octets = 0;
+        self.make_cards()?;
         let Some(batch) = self.batch.take() else {
             return Ok(());
         };

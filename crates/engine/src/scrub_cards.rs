@@ -92,12 +92,34 @@ impl<'a> LostCards<'a> {
         let Some(card) = self.buffer.card_again(file, &place, &token) else {
             return Ok(false);
         };
+        self.keep(&token, card);
+        Ok(true)
+    }
+
+    /// Makes the card of an article again that lies in the file of another spool; whether that can be done.
+    pub(crate) fn is_of_lent(
+        &mut self,
+        lies_at: &str,
+        place: &Place<'_>,
+        token: &Token,
+    ) -> Result<bool, StoreError> {
+        let place = Place {
+            sequence: self.sequence_of(token)?,
+            ..*place
+        };
+        let Some(card) = self.buffer.card_of_lent(lies_at, &place, token) else {
+            return Ok(false);
+        };
+        self.keep(token, card);
+        Ok(true)
+    }
+
+    fn keep(&mut self, token: &Token, card: Vec<u8>) {
         self.octets += card.len();
         self.found.insert(token.position(), card);
         if self.octets >= AT_ONCE_OCTETS {
             self.restore();
         }
-        Ok(true)
     }
 
     /// Whether the overview leads from the places in this Xref to the article, where it has any of them: a copy that was never taken has others.

@@ -87,6 +87,10 @@ const WITHOUT_FILE: &str = "its file is not there, and nothing tells whether som
 const DENIED: &str = "nothing tells that it is lost: its owner, or that of a directory above it, lets this program not read it; give it to the user that newsreel runs \
                       as (`chown`, `chmod u+r`), and scrub again; until then readers are told that it cannot be read";
 
+/// What it means that the card of an article is lost whose text lies in a file of another spool.
+const WITHOUT_CARD: &str = "its card in the catalogue is lost, and its text may lie whole in the file that was attached: attach that once more (`newsreel store \
+                            attach --in-place`), and it is there again under its numbers; until then readers are told that it is not there";
+
 /// So many missed articles are asked about at the latest.
 const MISSED_AT_ONCE: usize = 1 << 20;
 
@@ -365,7 +369,11 @@ impl<'a> Walk<'a> {
     }
 
     fn damaged_article(&self, token: &Token, sequence: Sequence, id_hash: IdHash) -> Box<Damage> {
-        let (position, file) = (token.position(), self.buffer.file_of(token));
+        let position = token.position();
+        let (file, means) = self.whereabouts(
+            token,
+            "its text is lost, and readers are told that it is not there",
+        );
         let told = |article: &ArticleRecord<'_>| Whose {
             id: Some(String::from_utf8_lossy(article.id).into_owned()),
             places: self.confirmed(position, article.groups.iter().copied()),
@@ -381,12 +389,21 @@ impl<'a> Walk<'a> {
             to: position.offset() + u64::from(token.len()),
             sequence: Some(sequence.0),
             token: Some(self.token_text(position)),
-            file: file.map(|file| file.display().to_string()),
+            file,
             message_id: whose.id,
             groups: whose.places,
             is_denied: false,
-            means: "its text is lost, and readers are told that it is not there",
+            means,
         })
+    }
+
+    /// The file in which an article should lie, as far as it is told, and what it means that it cannot be read.
+    fn whereabouts(&self, token: &Token, means: &'static str) -> (Option<String>, &'static str) {
+        if self.buffer.lacks_card(token) {
+            return (Some(self.buffer.facts().path), WITHOUT_CARD);
+        }
+        let file = self.buffer.file_of(token);
+        (file.map(|file| file.display().to_string()), means)
     }
 
     /// No record can be read here: what that means is known where it is known what should lie here.
@@ -445,6 +462,10 @@ impl<'a> Walk<'a> {
     fn lost(&mut self, lost: LostArticle) -> Met {
         let position = lost.token.position();
         let (name, len) = (self.buffer.name().to_owned(), u64::from(lost.token.len()));
+        let (file, means) = self.whereabouts(
+            &lost.token,
+            "nothing is left of it there: its text is lost, and readers are told that it is not there",
+        );
         let groups = self.shared.views.groups();
         let places = lost.places.iter().filter_map(|(group, number)| {
             Some((groups.by_id(*group)?.name().to_owned(), number.0))
@@ -456,11 +477,11 @@ impl<'a> Walk<'a> {
             to: position.offset() + self.buffer.octets_for(len),
             sequence: lost.sequence.map(|sequence| sequence.0),
             token: Some(self.token_text(position)),
-            file: None,
+            file,
             message_id: lost.id.or_else(|| self.ids.remove(&position)),
             groups: places.collect(),
             is_denied: false,
-            means: "nothing is left of it there: its text is lost, and readers are told that it is not there",
+            means,
         });
         match self.buffer.lacks(position) {
             true => Met::Removed(lost.token, lost.hash, damage),

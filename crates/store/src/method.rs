@@ -431,6 +431,22 @@ pub trait BufferReader: Send + Sync + Debug {
         None
     }
 
+    /// Where an article lies in this file, as a card in the catalogue of another spool says it; none where no such card leads here.
+    fn lies_at(&self, _token: &Token) -> Option<String> {
+        None
+    }
+
+    /// Whether an article lies in the file of another spool, and the card that leads there cannot be read any more.
+    fn lacks_card(&self, _token: &Token) -> bool {
+        false
+    }
+
+    /// The record of that card, made again, if the article lies here in the file of its set; of its place the text is that of the other spool,
+    /// and Xref is ours.
+    fn card_of_lent(&self, _lies_at: &str, _place: &Place<'_>, _token: &Token) -> Option<Vec<u8>> {
+        None
+    }
+
     /// What writes such cards into their places, and says what became of them; to be carried out on the thread of commits.  None where nothing may be written.
     fn restoring(
         self: Arc<Self>,

@@ -5,49 +5,24 @@
 
 use std::path::{Path, PathBuf};
 
-use newsreel_store::{Alone, Chosen, Lent};
-use newsreel_wire::{SetId, Token};
+use newsreel_store::{Alone, Chosen};
+use newsreel_wire::SetId;
 
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// A set whose articles lie in another spool, and the file.
-#[derive(Debug)]
-pub(super) struct Lender {
-    set: SetId,
-    file: Lent,
-}
-
-/// Where one of them lies, and whose it is to be.
-#[derive(Debug)]
-pub(super) struct Stays {
-    set: SetId,
-    pub(super) lies_at: String,
-}
-
-impl Lender {
-    pub(super) fn stays(&self, token: &Token) -> Stays {
-        Stays {
-            set: self.set,
-            lies_at: self.file.lies_at(token),
-        }
-    }
-}
-
-impl Stays {
-    /// What no rule chose.
-    pub(super) const fn chosen(&self) -> Chosen {
-        Chosen {
-            set: self.set,
-            format: None,
-            rule: 0,
-        }
+/// What no rule chose.
+pub(super) const fn chosen(set: SetId) -> Chosen {
+    Chosen {
+        set,
+        format: None,
+        rule: 0,
     }
 }
 
 impl Engine {
     /// The file at this path, and the set whose `file` it is.
-    pub(super) fn lent(&self, path: &Path) -> Result<(Alone, Option<Lender>), Error> {
+    pub(super) fn lent(&self, path: &Path) -> Result<(Alone, Option<SetId>), Error> {
         let shared = &self.shared;
         let is_it = |file: &PathBuf| {
             file == path || shared.disk.canonical(file).is_ok_and(|file| file == path)
@@ -57,15 +32,13 @@ impl Engine {
             sets.find_map(|(id, set)| set.file.as_ref().filter(|file| is_it(file)).map(|_| id));
         let buffers = shared.store.buffers();
         let lender = buffers.iter().find(|buffer| Some(buffer.set()) == set);
-        let file = lender.and_then(|lender| lender.lent());
-        let (Some(set), Some(file)) = (set, file) else {
+        let Some(file) = lender.and_then(|lender| lender.lent()) else {
             return Err(Error::Request(format!(
                 "{} is the file of no set, so its articles cannot be served from there: add a [[set]] with method = \"attached\" \
                  and this `file` to the configuration and start the server anew, or leave --in-place out to copy them",
                 path.display()
             )));
         };
-        let file = file?;
-        Ok((Alone::of(&file, &shared.disk), Some(Lender { set, file })))
+        Ok((Alone::of(&file?, &shared.disk), set))
     }
 }

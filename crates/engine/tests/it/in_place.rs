@@ -415,6 +415,123 @@ async fn a_power_cut_while_attaching_costs_nothing() {
     );
 }
 
+/// Without its catalogue an archive was hidden for good: the scrub said that its texts were lost, and whoever attached its file again was
+/// told that all articles were known.
+#[tokio::test]
+async fn a_lost_catalogue_is_made_again_from_the_files_that_lend() {
+    let (old, _) = source(false).await;
+    for is_sealed in [false, true] {
+        let (disk, world) = beside(&old);
+        let copies = copied_elsewhere(&disk);
+        // So that numbers are others than those in the files.
+        let own: Vec<_> = (5000..5003).map(|n| article(n, "misc.test")).collect();
+        assert_eq!(world.send(&own).await, [Outcome::Accepted; 3]);
+        attach(&world);
+        let gone = [ArticleRef::Id(id(3))];
+        let outcomes = world.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+        assert_eq!(outcomes, [Withdrawal::Done]);
+        let (lines, texts) = (lines_of(&world).await, texts(&world).await);
+        if is_sealed {
+            world.seal();
+        }
+        let of_each = SETS.map(|set| {
+            let reports = world.engine.inspect_store().unwrap();
+            let mut reports = reports.into_iter();
+            let report = reports.find(|it| it.status.name == set).unwrap();
+            report.articles.unwrap()
+        });
+        let world = between_runs(world, |disk| {
+            for set in SETS {
+                let dir = Path::new("/spool/articles").join(set).join(".catalogue");
+                for entry in disk.list(&dir).unwrap() {
+                    disk.remove(&dir.join(entry.name)).unwrap();
+                }
+            }
+        });
+        assert_eq!(world.by_id(&id(7)).await, None);
+        for (nth, (set, path)) in SETS.iter().zip(paths()).enumerate() {
+            let scrubbed = world
+                .engine
+                .scrub(&[(*set).to_owned()], 0, &mut |_, _| true);
+            let scrubbed = scrubbed.unwrap();
+            assert_eq!(scrubbed.damaged.len() as u64, of_each[nth]);
+            for damage in scrubbed.damaged {
+                assert!(damage.means.contains("may lie whole"), "{damage:?}");
+                assert!(damage.means.contains("attach --in-place"), "{damage:?}");
+                assert_eq!(damage.file.as_deref(), path.to_str());
+            }
+        }
+        for report in world.engine.inspect_store().unwrap() {
+            let is_told = report
+                .status
+                .state
+                .contains("store attach --in-place /elsewhere/C");
+            assert_eq!(
+                is_told,
+                report.status.name.starts_with("old-"),
+                "{report:?}"
+            );
+        }
+        // While the files are away nothing is made up, also where there are copies of them.
+        let of_copies = Attaching {
+            in_place: false,
+            paths: copies,
+            ..in_place(false)
+        };
+        let away = Path::new("/away");
+        disk.rename(&paths()[0], away).unwrap();
+        let report = world.engine.attach(&of_copies, &mut |_, _| true).unwrap();
+        assert_eq!(
+            (report.cards_made, report.cards_lost, report.taken),
+            (of_each[1], of_each[0], 0),
+            "{report:?}"
+        );
+        disk.rename(away, &paths()[0]).unwrap();
+        for (dry_run, again) in [(true, of_each[0]), (false, of_each[0]), (false, 0)] {
+            let report = world.engine.attach(&in_place(dry_run), &mut |_, _| true);
+            let report = report.unwrap();
+            assert_eq!((report.cards_made, report.cards_lost), (again, 0));
+            assert_eq!(counts(&report), (0, ALL - again, 0));
+        }
+        let mut world = world;
+        for run in 0..2 {
+            let what = format!("sealed: {is_sealed}, run {run}");
+            assert_eq!(lines_of(&world).await, lines, "{what}");
+            assert_eq!(self::texts(&world).await, texts, "{what}");
+            assert_eq!(world.by_id(&id(3)).await, None, "{what}");
+            let scrubbed = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+            let found = (scrubbed.articles, &scrubbed.damaged[..]);
+            assert_eq!(found, (ALL + 3 - 1, &[][..]), "{what}");
+            assert_eq!(world.problems(), [""; 0], "{what}");
+            for report in world.engine.inspect_store().unwrap() {
+                assert_eq!(report.status.state, "ok", "{what}: {report:?}");
+            }
+            world = world.restart();
+        }
+    }
+}
+
+async fn lines_of(world: &World) -> Vec<Vec<String>> {
+    let mut lines = Vec::new();
+    for group in GROUPS {
+        lines.push(world.lines(group).await);
+    }
+    lines
+}
+
+/// Copies of what lends, in another place.
+fn copied_elsewhere(disk: &MemoryDisk) -> Vec<PathBuf> {
+    let dir = Path::new("/copies");
+    disk.create_dir_all(dir).unwrap();
+    let copied = contents(disk).into_iter().zip(["C0", "C1"]);
+    let copied = copied.map(|(octets, name)| {
+        let file = disk.open(&dir.join(name), OpenMode::CreateNew).unwrap();
+        file.write_at(&octets, 0).unwrap();
+        dir.join(name)
+    });
+    copied.collect()
+}
+
 /// Numbers that a commit had given which was lost are not given again.
 fn all_numberless(texts: &[Option<String>]) -> Vec<String> {
     let texts = texts.iter().flatten();

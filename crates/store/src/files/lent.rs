@@ -68,14 +68,6 @@ impl Lent {
     pub fn reader(&self) -> Arc<dyn BufferReader> {
         Arc::clone(&self.buffer) as Arc<dyn BufferReader>
     }
-
-    /// Where an article lies in it, as a card says that.
-    #[must_use]
-    pub fn lies_at(&self, token: &Token) -> String {
-        let digits = token.as_bytes().iter();
-        let digits: String = digits.map(|octet| format!("{octet:02x}")).collect();
-        format!("{}/{digits}", self.buffer.key)
-    }
 }
 
 /// The key of a file and the token in it, as the name in a card says them.
@@ -141,6 +133,13 @@ impl Lender {
             Some(facts) if is_behind => as_it_was.as_ref() != Some(&facts),
             facts => as_it_was.as_ref().map(shape) != facts.as_ref().map(shape),
         }
+    }
+
+    /// Whether the file is the one in which an article lies.
+    pub(super) fn has(&self, lies_at: &str) -> bool {
+        let file = self.opened(Blocking::Yes);
+        let key = file.map(|buffer| buffer.key.to_string());
+        place_of(lies_at).is_some_and(|(of, _)| key.is_ok_and(|key| key == of))
     }
 
     /// What is wrong with it, as far as it was looked at.
@@ -266,7 +265,7 @@ impl Lender {
 }
 
 /// An article, or its header block, with this Xref instead of its own: as the sequencer renders it.
-fn file_here(wire: &[u8], head_len: usize, xref: &[u8], text: &mut Vec<u8>) {
+pub(super) fn file_here(wire: &[u8], head_len: usize, xref: &[u8], text: &mut Vec<u8>) {
     let (head, body) = wire.split_at_checked(head_len).unwrap_or((wire, &[]));
     let block = [head, b"\r\n"].concat();
     let headers = Headers::scan_stored(&block).ok();
@@ -286,19 +285,16 @@ fn file_here(wire: &[u8], head_len: usize, xref: &[u8], text: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::reading::place_name;
 
     #[test]
     fn the_name_of_a_card_says_where_its_article_lies() {
         let token = Token::from_bytes(std::array::from_fn(|at| at as u8 * 10));
-        let digits: String = token
-            .as_bytes()
-            .iter()
-            .map(|it| format!("{it:02x}"))
-            .collect();
-        let name = format!("0badcafe/{digits}");
+        let name = place_name(&"0badcafe", &token);
+        let digits = &name["0badcafe/".len()..];
         assert_eq!(place_of(&name), Some(("0badcafe", token)));
         for bad in [
-            &digits[..],
+            digits,
             "0badcafe/",
             &name[..name.len() - 1],
             &format!("{name}0"),

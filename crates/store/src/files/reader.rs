@@ -260,6 +260,14 @@ impl BufferReader for FileReader {
         Self::card_again(self, file, place, token)
     }
 
+    fn lacks_card(&self, token: &Token) -> bool {
+        self.folder.lender.is_some() && self.is_lost(token)
+    }
+
+    fn card_of_lent(&self, lies_at: &str, place: &Place<'_>, token: &Token) -> Option<Vec<u8>> {
+        Self::card_of_lent(self, lies_at, place, token)
+    }
+
     fn restoring(
         self: Arc<Self>,
         cards: Cards,

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::card::Card;
 use super::card_token;
 use super::hollows::Hollows;
+use super::lent;
 use super::lost;
 use super::lying::to_wire;
 use super::reader::FileReader;
@@ -32,7 +33,7 @@ pub type Cards = BTreeMap<Position, Vec<u8>>;
 
 impl FileReader {
     /// Whether there was a card of this article which cannot be read any more.
-    fn is_lost(&self, token: &Token) -> bool {
+    pub(super) fn is_lost(&self, token: &Token) -> bool {
         let at = token.position();
         let (floor, end) = (self.cards.floor(), self.cards.facts());
         let end = Position::checked(end.cycle, end.free_offset).unwrap_or_default();
@@ -80,11 +81,6 @@ impl FileReader {
             })
         };
         let wanted = card_token(token).len();
-        let is_as_long = |card: &Card| {
-            let mut octets = Vec::new();
-            card.encode(&mut octets);
-            u32::try_from(octets.len()) == Ok(wanted)
-        };
         // An older one did not say how long its file is, and what is filed nowhere has another's Xref.
         let tries = named.into_iter().chain([vec![own.clone()]]);
         let tries = tries.flat_map(|names| [(names.clone(), place.xref), (names, &b""[..])]);
@@ -96,11 +92,32 @@ impl FileReader {
             };
             [card, older]
         });
-        let card = match tries.find(is_as_long) {
+        let card = match tries.find(|card| is_as_long(card, wanted)) {
             Some(card) => card,
             // It has names that nobody can tell: with this one it is served, and is as long with spaces behind its Xref.
             None => padded(card(vec![own], place.xref)?, wanted)?,
         };
+        self.record(&card, place, token)
+    }
+
+    /// The record of the card that an article in another spool had, if it is lost and the article lies here in the file of this set.
+    pub(super) fn card_of_lent(
+        &self,
+        lies_at: &str,
+        place: &Place<'_>,
+        token: &Token,
+    ) -> Option<Vec<u8>> {
+        let lender = self.folder.lender.as_ref()?;
+        let wire = place.article.concat();
+        let mut text = Vec::new();
+        lent::file_here(&wire, place.head_len as usize, place.xref, &mut text);
+        if text.len() != token.len() as usize || !self.is_lost(token) || !lender.has(lies_at) {
+            return None;
+        }
+        let body_len = wire.len().checked_sub(place.head_len as usize)?;
+        let head_len = u32::try_from(text.len().checked_sub(body_len)?).ok()?;
+        let card = Card::of(&text, head_len, vec![lies_at.to_owned()], place.xref)?;
+        is_as_long(&card, card_token(token).len()).then_some(())?;
         self.record(&card, place, token)
     }
 
@@ -146,6 +163,13 @@ impl FileReader {
         *front = header.encode(self.cards.key);
         Some(octets)
     }
+}
+
+/// Whether the stored form of a card has so many octets.
+fn is_as_long(card: &Card, wanted: u32) -> bool {
+    let mut octets = Vec::new();
+    card.encode(&mut octets);
+    u32::try_from(octets.len()) == Ok(wanted)
 }
 
 /// A card with so many octets, if it has no more.

@@ -264,8 +264,9 @@ impl FileSet {
                  server's own scrub, has made the cards again from the articles' files, which are left as they are"
             ),
             Some(lender) => format!(
-                "articles whose cards were there are not served, though they may lie in {} still: put the catalogue back from a copy",
-                lender.path().display()
+                "articles whose cards were there are not served, though they may lie in {path} still: `newsreel store attach --in-place \
+                 {path}` makes the cards again, under the same numbers",
+                path = lender.path().display()
             ),
         };
         let why = format!("{}: {what}; {then}", lost::TOLD);

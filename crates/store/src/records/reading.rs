@@ -5,6 +5,7 @@
 //! out: what is served is what was stored, or nothing.  At most one `pread` each, because the token says how much
 //! there is.
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -40,6 +41,13 @@ enum Liveness {
     Ignored,
 }
 
+/// Where an article lies in the file with this key, as a card in the catalogue of another spool says that.
+pub(crate) fn place_name(key: &dyn Display, token: &Token) -> String {
+    let digits = token.as_bytes().iter();
+    let digits: String = digits.map(|octet| format!("{octet:02x}")).collect();
+    format!("{key}/{digits}")
+}
+
 impl BufferReader for Buffer {
     fn id(&self) -> BufferId {
         self.id
@@ -59,6 +67,10 @@ impl BufferReader for Buffer {
         }
         let len = self.home.file(1).and_then(|file| file.len()).ok()?;
         (len < self.geometry().data_end).then_some(len)
+    }
+
+    fn lies_at(&self, token: &Token) -> Option<String> {
+        Some(place_name(&self.key, token))
     }
 
     fn floor(&self) -> Position {

@@ -53,9 +53,33 @@ pub(super) fn run(
         (_, true, ..) => bail!("not everything could be read"),
         (.., damaged @ 1.., _) => bail!("{}", output::count(damaged, "damaged place")),
         (.., true) => bail!("some articles were not taken"),
+        _ if report["cards_lost"] != 0 => bail!("some articles are not there"),
         _ if !has_room => bail!("there is no room for all of them"),
         _ => Ok(()),
     }
+}
+
+/// What became of those whose cards were lost.
+fn cards(report: &Value) -> String {
+    let count = |key: &str| report[key].as_u64().unwrap_or(0);
+    let mut said = String::new();
+    if count("cards_made") > 0 {
+        let again = match report["dry_run"] == true {
+            true => "would be there again",
+            false => "there again",
+        };
+        said.push_str(&format!(
+            "{again}: {} whose cards in the catalogue were lost, under the same numbers\n",
+            output::count(count("cards_made"), "article")
+        ));
+    }
+    if count("cards_lost") > 0 {
+        said.push_str(&format!(
+            "not there: {} whose cards in the catalogue are lost; put the `file` of their set in its place and attach it with --in-place\n",
+            output::count(count("cards_lost"), "article")
+        ));
+    }
+    said
 }
 
 /// The report for people.
@@ -71,6 +95,7 @@ fn said(report: &Value) -> String {
         count("renumbered"),
         count("known")
     );
+    said.push_str(&cards(report));
     if count("withdrawn") > 0 {
         said.push_str(&format!(
             "not taken: {} that had been cancelled, expired or moved there; --withdrawn takes them too\n",

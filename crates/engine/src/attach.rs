@@ -45,6 +45,8 @@ use cards::OfBuffer;
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
 /// So many articles are remembered, so that one that comes again is counted once.
 pub const THOUGHT_OF_MAX: usize = 1 << 22;
+/// What a number in an Xref takes with what stands around it, at most.
+const NUMBER_OCTETS: usize = 18;
 /// So many damaged places are named.
 const PLACES_NAMED_MAX: usize = 100;
 /// How long an answer is waited for before it is asked whether any can come.
@@ -84,10 +86,10 @@ pub struct Attached {
     pub damaged: u64,
     /// The first of those places: the file, where in it, and why.
     pub places: Vec<String>,
-    /// ... of which so many are gone already: what came behind them has overwritten them, or had them dropped.
-    pub overwritten: u64,
     /// What sets lack for those that would be taken in, where that is only asked.
     pub shortages: Vec<String>,
+    /// What sets have now and give up to make room.
+    pub makes_room: Vec<String>,
     /// Not taken, and why.
     pub refused: BTreeMap<&'static str, u64>,
     /// Groups that were made, or would be.
@@ -276,7 +278,8 @@ impl Engine {
     /// about, and says whether to go on.
     ///
     /// # Errors
-    /// When a file is none of ours, or this server cannot take articles at present; what was taken until then is here.
+    /// When a file is none of ours, a set would overwrite what comes by what comes behind it, or this server cannot take articles at
+    /// present; what was taken until then is here.
     pub fn attach(
         &self,
         what: &Attaching,
@@ -285,6 +288,33 @@ impl Engine {
         if !what.dry_run && self.only_looks() {
             return Err(Error::Stopping);
         }
+        if what.dry_run || what.in_place {
+            return self.attach_all(what, progress);
+        }
+        // All is counted before any of it is taken.
+        let only_count = Attaching {
+            dry_run: true,
+            ..what.clone()
+        };
+        let counted = self.attach_all(&only_count, &mut |read, total| progress(read, 2 * total))?;
+        if counted.is_cut {
+            return Ok(Attached {
+                is_cut: true,
+                ..Attached::default()
+            });
+        }
+        if !counted.shortages.is_empty() {
+            let shortages = counted.shortages.join("; ");
+            return Err(Error::Request(format!("{shortages}; nothing was taken in")));
+        }
+        self.attach_all(what, &mut |read, total| progress(total + read, 2 * total))
+    }
+
+    fn attach_all(
+        &self,
+        what: &Attaching,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Attached, Error> {
         let (mut walks, mut total) = (Vec::new(), 0);
         let mut report = Attached::default();
         for path in &what.paths {
@@ -415,29 +445,19 @@ impl Attach<'_> {
         false
     }
 
-    /// Whether all of them have room: what would lack it, or how many are gone again.
+    /// Whether all of them have room, and what goes to make it.
     fn look_at_room(&mut self) {
-        if self.what.dry_run {
-            let all = self.targets.values();
-            let lacks = all.filter_map(|it| it.target.shortage(it.octets, it.largest));
-            self.report.shortages = lacks.collect();
-            self.report.shortages.sort_unstable();
-            return;
+        let report = &mut self.report;
+        for it in self.targets.values() {
+            if self.what.dry_run {
+                report
+                    .shortages
+                    .extend(it.target.shortage(it.octets, it.largest));
+            }
+            report.makes_room.extend(it.target.makes_room(it.octets));
         }
-        let mut all = self.targets.values();
-        if self.report.is_cut || !all.any(|it| it.target.shortage(it.octets, it.largest).is_some())
-        {
-            return;
-        }
-        let shared = &self.engine.shared;
-        let history = shared.views.history();
-        for hash in &self.thought_of {
-            let Ok(Some(entry)) = history.lookup(hash) else {
-                continue;
-            };
-            let is_there = entry.token.is_some_and(|it| shared.store.is_live(&it));
-            self.report.overwritten += u64::from(!is_there);
-        }
+        report.shortages.sort_unstable();
+        report.makes_room.sort_unstable();
     }
 
     /// Whether it came before, among so many.
@@ -588,7 +608,11 @@ impl Attach<'_> {
             self.refuse(Reject::NoStorageRule.label());
             return None;
         };
-        if self.is_past(chosen.set, arrival, octets) {
+        // Xref is ours then, and may be longer.
+        let newsgroups = headers.content(Known::Newsgroups).unwrap_or_default();
+        let xref = self.engine.shared.path_identity.len() + newsgroups.len();
+        let numbers = NUMBER_OCTETS * (1 + newsgroups.split(|octet| *octet == b',').count());
+        if self.is_past(chosen.set, arrival, octets + xref + numbers) {
             self.refuse("older than its set keeps, `set.keep_s`");
             return None;
         }

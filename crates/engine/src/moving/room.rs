@@ -161,10 +161,23 @@ impl Target {
         let keeps = self.round?.keeps(largest);
         (taken > keeps).then(|| {
             format!(
-                "set {} keeps {} of the {} that come into it, and overwrites the oldest of them: give it more room",
+                "set {} would overwrite what comes into it: {} come, and it keeps {} before it makes room for more by the oldest of \
+                 them; give it more room, or attach some of the files",
                 self.name,
-                said_octets(keeps),
-                said_octets(taken)
+                said_octets(taken),
+                said_octets(keeps)
+            )
+        })
+    }
+
+    /// What of it goes for articles that take so many octets, if anything does.
+    pub(crate) fn makes_room(&self, taken: u64) -> Option<String> {
+        let goes = self.room(taken, 0).overwritten_octets;
+        (self.round.is_some() && goes > 0).then(|| {
+            format!(
+                "about {} of what set {} has now, the oldest, goes to make room",
+                said_octets(goes),
+                self.name
             )
         })
     }

@@ -668,20 +668,50 @@ async fn what_has_no_room_is_told() {
     let (world, _) = source(false).await;
     let disk = MemoryDisk::new();
     let paths = copy(&world, "/spool/buffers", &disk);
-    let small = World::on(Arc::new(disk), config(1 << 20));
-    let would = attach(&small, &paths, false, true);
-    assert!(
-        would.shortages.len() == 1 && would.shortages[0].contains("give it more room"),
-        "{would:?}"
-    );
-    let report = attach(&small, &paths, false, false);
-    assert_eq!(report.taken, ARTICLES as u64);
-    let mut there = 0;
-    for n in 0..ARTICLES {
-        there += u64::from(small.by_id(&format!("<{n}@t.example>")).await.is_some());
+    drop(disk);
+    let (mut refused, mut taken) = (0, 0);
+    for octets in [1 << 20, 3 << 19, 2 << 20, 3 << 20, 4 << 20, 6 << 20] {
+        let disk = MemoryDisk::new();
+        assert_eq!(copy(&world, "/spool/buffers", &disk), paths);
+        let small = World::on(Arc::new(disk), config(octets));
+        let own: Vec<_> = (5000..5003).map(|n| article(n, "misc.other")).collect();
+        assert_eq!(small.send(&own).await, [Outcome::Accepted; 3]);
+        let would = attach(&small, &paths, false, true);
+        let what = Attaching {
+            paths: paths.clone(),
+            make_groups: false,
+            withdrawn: false,
+            in_place: false,
+            dry_run: false,
+        };
+        let done = small.engine.attach(&what, &mut |_, _| true);
+        let mut there = 0;
+        for n in 0..ARTICLES {
+            there += usize::from(small.by_id(&format!("<{n}@t.example>")).await.is_some());
+        }
+        match done {
+            Err(error) => {
+                let error = error.to_string();
+                assert!(error.contains("give it more room"), "{error}");
+                assert!(error.ends_with("; nothing was taken in"), "{error}");
+                assert_eq!((there, would.shortages.len()), (0, 1), "{would:?}");
+                assert!(error.starts_with(&would.shortages[0]), "{error}");
+                refused += 1;
+            }
+            Ok(report) => {
+                let (all, known, _) = counts(&report);
+                assert_eq!((all, known), (ARTICLES as u64, 0), "{octets}");
+                assert_eq!((there, would.shortages), (ARTICLES, vec![]), "{octets}");
+                taken += 1;
+            }
+        }
+        // Nothing of it was overwritten, and nothing that was there.
+        for (id, _) in &own {
+            assert!(small.by_id(id).await.is_some(), "{octets}: {id}");
+        }
+        assert_eq!(small.problems(), [""; 0], "{octets}");
     }
-    assert_eq!(report.overwritten, report.taken - there);
-    assert!(there > 0 && report.overwritten > 0, "{report:?}");
+    assert!(refused > 1 && taken > 1, "{refused} refused, {taken} taken");
     // Segments drop by arrival: what would go at once does not come.
     let disk = MemoryDisk::new();
     let paths = copy(&world, "/spool/buffers", &disk);

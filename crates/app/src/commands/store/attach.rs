@@ -46,8 +46,7 @@ pub(super) fn run(
     let unreadable = report["unreadable"]
         .as_array()
         .is_some_and(|it| !it.is_empty());
-    let has_room =
-        report["overwritten"] == 0 && report["shortages"].as_array().is_none_or(Vec::is_empty);
+    let has_room = report["shortages"].as_array().is_none_or(Vec::is_empty);
     match (report["is_cut"] == true, unreadable, damaged, refused) {
         (true, ..) => bail!("it was ended early; the same again goes on where it was"),
         (_, true, ..) => bail!("not everything could be read"),
@@ -102,14 +101,10 @@ fn said(report: &Value) -> String {
             output::count(count("withdrawn"), "article")
         ));
     }
-    if count("overwritten") > 0 {
-        said.push_str(&format!(
-            "gone already: {} of them, overwritten by those behind; a set has less room than they take\n",
-            output::count(count("overwritten"), "article")
-        ));
-    }
-    for short in report["shortages"].as_array().into_iter().flatten() {
-        said.push_str(&format!("{}\n", output::cell(short)));
+    for key in ["makes_room", "shortages"] {
+        for what in report[key].as_array().into_iter().flatten() {
+            said.push_str(&format!("{}\n", output::cell(what)));
+        }
     }
     for (why, count) in report["refused"].as_object().into_iter().flatten() {
         let hint = match why == Reject::UnknownGroups.label() {

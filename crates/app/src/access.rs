@@ -351,9 +351,32 @@ pub(crate) fn ask(args: &LookArgs, request: Request) -> Result<Value> {
         bail!("this changes the spool, which --read-only forbids");
     }
     let mut access = Access::open_for(args, (request.writes(), request.mends()))?;
+    if matches!(
+        (&access, &request),
+        (Access::Live(_), Request::Expire { .. })
+    ) {
+        warn_of_rules(args)?;
+    }
     let answer = access.ask(request);
     access.close()?;
     answer
+}
+
+/// Says so where a server is asked that has other rules of expiry than the file that was given.
+fn warn_of_rules(args: &SpoolArgs) -> Result<()> {
+    let (given, _) = config::look_for(args.config.as_deref(), args.spool.as_deref())?;
+    let spool = args.spool.as_ref().unwrap_or(&given.server.spool);
+    if let Some(file) = given.file.as_ref().filter(|_| args.config.is_some())
+        && let Ok(Some(run_with)) = last_config(spool)
+        && run_with.expire != given.expire
+    {
+        output::warning(&format!(
+            "the server of {} goes by its own rules, which are not those of {}; it takes those over by a reload (SIGHUP)",
+            spool.display(),
+            file.display()
+        ));
+    }
+    Ok(())
 }
 
 pub(crate) fn bar() -> ProgressBar {

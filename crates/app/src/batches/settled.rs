@@ -142,6 +142,11 @@ impl Tally {
         })
     }
 
+    /// Whether there was something, and the server will never have any of it.
+    pub(crate) const fn is_in_vain(&self) -> bool {
+        self.rejected > 0 && self.accepted + self.refused + self.deferred == 0
+    }
+
     /// What people are told.
     pub(crate) fn said(&self) -> String {
         let (accepted, refused) = (self.accepted, self.refused);
@@ -150,7 +155,7 @@ impl Tally {
             "{accepted} accepted, {refused} refused, {rejected} rejected, {deferred} deferred\n"
         );
         for (reason, count) in &self.reasons {
-            said += &format!("rejected {count}: {reason}\n");
+            said += &format!("rejected {count}: {reason}{}\n", what_to_do(reason));
         }
         if let Some(away) = &self.away {
             said += &format!("deferred: {away}; `newsreel rnews --retry` tries again\n");
@@ -159,5 +164,13 @@ impl Tally {
             said += &format!("waiting in {}\n", path.display());
         }
         said
+    }
+}
+
+/// What helps where articles were rejected for this.
+fn what_to_do(reason: &str) -> &'static str {
+    match reason.starts_with("Too old") {
+        true => " (for old articles set `articles.age_s_max = 0`)",
+        false => "",
     }
 }

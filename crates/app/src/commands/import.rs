@@ -158,7 +158,11 @@ impl Common {
         bar.finish_and_clear();
         // What came of those before the one that failed is said, too.
         self.report(tally.json(), &tally.said(), &damages)?;
-        done
+        done?;
+        if tally.is_in_vain() {
+            bail!("no article was taken; why is said above");
+        }
+        Ok(())
     }
 
     fn report(&self, mut report: Value, said: &str, damages: &Damages) -> Result<()> {

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use newsreel_cache::UpstreamTls;
 use newsreel_engine::ExpireConfig;
-use newsreel_feed::{PeerTls, PullTls};
+use newsreel_feed::{Hosts, PeerTls, PullTls};
 use newsreel_host::process::host_name;
-use newsreel_net::access::Rules;
+use newsreel_net::access::{AccessRule, Rules, Who};
 
 use super::Config;
 use super::schema;
@@ -19,6 +19,7 @@ pub(super) fn doubts(config: &Config) -> Vec<Doubt> {
     let mut doubts = sizes(config);
     doubts.extend(own_names(config));
     doubts.extend(passwords(config));
+    doubts.extend(this_machine(config));
     if let Ok(rules) = Rules::parse(&config.access) {
         doubts.extend(rules.shadowed().into_iter().map(|(at, before)| {
             let (name, before) = (format!("access[{at}].name"), said(config, &format!("access[{before}].name")));
@@ -164,6 +165,49 @@ fn passwords(config: &Config) -> Vec<Doubt> {
     doubtful.collect()
 }
 
+/// Entries that take posting from this machine, which has it without them.
+fn this_machine(config: &Config) -> Vec<Doubt> {
+    let who = Who {
+        address: IpAddr::from([127, 0, 0, 1]),
+        listen: None,
+        is_tls: false,
+        certificate: Vec::new(),
+        user: None,
+    };
+    let is_for_it = |rules: &[AccessRule]| {
+        let rules = Rules::parse(rules);
+        rules.is_ok_and(|rules| rules.find(&who).is_some())
+    };
+    let refused = "newsreel post, inews and news readers on this machine are refused";
+    let hosts = Hosts::default();
+    let mut doubts = Vec::new();
+    for (at, peer) in config.peer.iter().enumerate() {
+        if peer.access(&hosts).is_some_and(|rule| is_for_it(&[rule])) {
+            let what = format!(
+                "whoever connects from this machine is this peer, which may feed and no more: {refused}; give the peer another address, \
+                 as 127.0.0.2"
+            );
+            doubts.push((format!("peer[{at}].from_addresses"), what));
+        }
+    }
+    // Whoever has to log in, show a certificate or connect otherwise can.
+    let anyhow = |rule: &AccessRule| AccessRule {
+        name: rule.name.clone(),
+        addresses: rule.addresses.clone(),
+        ..AccessRule::default()
+    };
+    let posting = config.access.iter().filter(|rule| !rule.post.is_empty());
+    let posting: Vec<AccessRule> = posting.map(anyhow).collect();
+    if !posting.is_empty() && !is_for_it(&posting) {
+        let what = format!(
+            "entries let others post, and none is for this machine, which could without any: {refused}; add one with \
+             addresses = [\"local\"], read and post"
+        );
+        doubts.push(("access[0].name".to_owned(), what));
+    }
+    doubts
+}
+
 /// Whether a host, with a port perhaps, is this machine.
 fn is_here(address: &str) -> bool {
     let without_port = address
@@ -201,7 +245,7 @@ mod tests {
     #[test]
     fn entries_behind_one_for_everybody() {
         let said = check(
-            "[[access]]\nname = 'all'\nread = '*'\n[[access]]\nname = 'inside'\naddresses = ['192.0.2.0/24']\npost = '*'\n",
+            "[[access]]\nname = 'all'\nread = '*'\n[[access]]\nname = 'inside'\naddresses = ['192.0.2.0/24', 'local']\npost = '*'\n",
             &[("access[1].name", 5)],
         );
         assert!(said.contains("access[0].name (line 2)"), "{said}");
@@ -316,6 +360,32 @@ mod tests {
             "",
         ] {
             assert!(!is_here(there), "{there}");
+        }
+    }
+
+    #[test]
+    fn entries_that_take_posting_from_this_machine() {
+        let peer =
+            |from: &str| format!("[[peer]]\nname = 'b'\nfeed = []\nfrom_addresses = ['{from}']\n");
+        let said = check(&peer("127.0.0.1"), &[("peer[0].from_addresses", 4)]);
+        assert!(
+            said.contains("is this peer, which may feed and no more"),
+            "{said}"
+        );
+        check(&peer("127.0.0.2"), &[]);
+        let entry = |rest: &str| format!("[[access]]\nname = 'a'\nread = '*'\n{rest}\n");
+        let lan = entry("post = '*'\naddresses = ['192.0.2.0/24']");
+        let said = check(&lan, &[("access[0].name", 2)]);
+        assert!(said.contains("none is for this machine"), "{said}");
+        for fine in [
+            entry("addresses = ['192.0.2.0/24']"),
+            entry("post = '*'\nusers = ['*']"),
+            format!(
+                "{lan}{}",
+                entry("addresses = ['local']\npost = 'misc.*'").replace("'a'", "'b'")
+            ),
+        ] {
+            check(&fine, &[]);
         }
     }
 }

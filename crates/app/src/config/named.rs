@@ -46,6 +46,7 @@ fn missing(config: &Config) -> Vec<Missing> {
         .filter_map(|(key, command)| program(command).map(|what| (key, what)))
         .collect();
     missing.extend(files(config));
+    missing.extend(attached(config));
     missing.extend(keys(config));
     missing.extend(authority(config));
     missing
@@ -119,6 +120,27 @@ fn program(command: &str) -> Option<String> {
         }),
     };
     (!is_there).then(|| format!("there is no program {word} that can be run"))
+}
+
+/// Files of other spools that are not there now, as on a disk that is not mounted: what lies in them is not to be had until they are.
+fn attached(config: &Config) -> Vec<Missing> {
+    let files = config.store.sets.iter().enumerate();
+    let files = files.filter_map(|(at, set)| Some((at, set.file.as_ref()?)));
+    let away = files.filter_map(|(at, file)| {
+        let wrong = match std::fs::metadata(file) {
+            Ok(facts) if facts.is_dir() => {
+                "it is a directory, and a buffer or segment is wanted".to_owned()
+            }
+            Ok(_) => return None,
+            Err(error) => error.to_string(),
+        };
+        let what = format!(
+            "{}: {wrong}; its articles cannot be read until it is there",
+            file.display()
+        );
+        Some((format!("set[{at}].file"), what))
+    });
+    away.collect()
 }
 
 /// What is wrong with files that are read when a server elsewhere is spoken to.

@@ -161,3 +161,36 @@ fn a_tree_is_taken_in_the_order_of_its_numbers() {
     assert!(none.contains("/no/such/tree"), "{none}");
     server.stop();
 }
+
+/// Who has nothing taken is told so, and what would have helped.
+#[test]
+fn a_tree_of_which_nothing_is_taken_is_no_success() {
+    let spool = Spool::with(&Spool::changed(&[(
+        "age_s_max = 0",
+        "age_s_max = '10000d'",
+    )]));
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let root = spool.folder().join("articles");
+    RealDisk.create_dir_all(&root).unwrap();
+    let root = root.to_str().unwrap();
+    assert!(
+        spool
+            .text(&["import", "tree", root])
+            .starts_with("0 accepted")
+    );
+    let old = article(1, "text").replace("Wed, 31 Dec 2025", "Sun, 31 Dec 1995");
+    file(&spool, "articles/1", old.as_bytes());
+    let said = spool.run(&["import", "tree", root]);
+    let printed = String::from_utf8(said.stdout).unwrap();
+    let helps = "Too old (for old articles set `articles.age_s_max = 0`)";
+    assert!(printed.contains(helps), "{printed}");
+    let error = spool.error(&["import", "tree", root]);
+    assert!(error.contains("no article was taken"), "{error}");
+    // Of what is here already nothing is taken, and nothing is wrong.
+    file(&spool, "articles/1", article(2, "text").as_bytes());
+    for _ in 0..2 {
+        spool.text(&["import", "tree", root]);
+    }
+    server.stop();
+}

@@ -509,6 +509,13 @@ fn what_lies_in_the_place_of_an_attached_file_answers_for_none() {
     let away = path.with_extension("away");
     for other in [vec![0; older.len()], older] {
         RealDisk.rename(&path, &away).unwrap();
+        let checked = spool.run(&["config", "check"]);
+        let said = [checked.stdout, checked.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(
+            said.contains("its articles cannot be read until it is there"),
+            "{said}"
+        );
         let file = RealDisk.open(&path, OpenMode::CreateNew).unwrap();
         file.write_at(&other, 0).unwrap();
         let server = spool.serve();

@@ -224,7 +224,7 @@ pub enum GroupMatch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// A wildmat of groups.
+    /// A wildmat that the first of an article's groups has to match, or those that `match` says.
     #[serde(default = "everything")]
     pub groups: String,
     /// Which groups of the article it is held against.

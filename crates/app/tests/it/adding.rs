@@ -271,7 +271,12 @@ fn a_resize_tells_by_the_server_or_the_log_where_a_buffer_stands() {
     };
     let expected = stands - (6 << 20);
     assert!(expected > 60_000, "{expected}");
-    assert_eq!(beyond(&["--dry-run"]), expected);
+    // What is written next may begin on the page behind it by now.
+    let told = beyond(&["--dry-run"]);
+    assert!(
+        (expected..expected + 4096).contains(&told),
+        "{told} of {expected}"
+    );
     server.kill();
     // Behind its last record; the next batch begins on a page.
     let left = beyond(&["--dry-run"]);

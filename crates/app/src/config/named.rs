@@ -8,7 +8,7 @@ use std::sync::Arc;
 use newsreel_engine::Keyring;
 use newsreel_feed::FeedKind;
 use newsreel_host::process::is_program;
-use newsreel_host::{RealDisk, read_whole};
+use newsreel_host::{Disk as _, RealDisk, read_whole};
 
 use super::Config;
 use super::doubts::doubts;
@@ -127,11 +127,12 @@ fn attached(config: &Config) -> Vec<Missing> {
     let files = config.store.sets.iter().enumerate();
     let files = files.filter_map(|(at, set)| Some((at, set.file.as_ref()?)));
     let away = files.filter_map(|(at, file)| {
-        let wrong = match std::fs::metadata(file) {
-            Ok(facts) if facts.is_dir() => {
+        let wrong = match RealDisk.exists(file) {
+            Ok(true) if RealDisk.list(file).is_ok() => {
                 "it is a directory, and a buffer or segment is wanted".to_owned()
             }
-            Ok(_) => return None,
+            Ok(true) => return None,
+            Ok(false) => "it is not there".to_owned(),
             Err(error) => error.to_string(),
         };
         let what = format!(

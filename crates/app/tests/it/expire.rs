@@ -55,7 +55,7 @@ fn what_goes_is_told_first_and_then_gone() {
     );
     assert_eq!(numbers(&mut client, "misc.test"), "1 2 3 4 5 6 7");
     // A server goes by its own rules, whatever the file says by now; which is told.
-    let file = std::fs::read_to_string(spool.config()).unwrap();
+    let file = Spool::changed(&[]) + RULES;
     let warned = |words: &[&str]| String::from_utf8(spool.run(words).stderr).unwrap();
     assert_eq!(warned(&["expire", "--dry-run"]), "");
     spool.configure(&file.replace("articles_max = 3", "articles_max = 1"));

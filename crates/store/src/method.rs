@@ -142,7 +142,7 @@ pub trait StorageMethod: Send + Debug {
     /// Gives the article a place and copies it into the open batch.
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError>;
 
-    /// Gives an article a place that stays where it lies, as [`Lent::lies_at`] says.  Only sets of articles of another spool are asked.
+    /// Gives an article a place that stays where it lies, where `lies_at` of its reader says.  Only sets of articles of another spool are asked.
     fn refer(
         &mut self,
         _place: &Place<'_>,

@@ -408,7 +408,7 @@ struct Attach<'a> {
     highs: HashMap<GroupId, ArticleNumber>,
     sink: Arc<Connection>,
     batch: Option<CandidateBatch>,
-    /// Octets in the batch.
+    /// Of the articles that were looked at since something was filed.
     octets: usize,
     /// What would be known by now, as far as nobody refuses it.
     thought_of: HashSet<IdHash>,
@@ -491,6 +491,7 @@ impl Attach<'_> {
     /// Puts one article into the batch, or counts why not.
     fn article(&mut self, found: &Found<'_>) -> Result<(), Error> {
         let (wire, arrival) = (found.wire, found.arrival);
+        self.octets += wire.len();
         let parsed = self.parsed(wire);
         let Ok(parsed) = parsed.map_err(|why| self.refuse(why)) else {
             return Ok(());
@@ -583,7 +584,6 @@ impl Attach<'_> {
         if self.engine.shared.config.sequencer.mode == Mode::Reader {
             overview::write_front(headers, &mut batch.text);
         }
-        self.octets += candidate.article.len();
         batch.candidates.push(Candidate {
             ticket: batch.candidates.len() as u64,
             line: from..batch.text.len(),

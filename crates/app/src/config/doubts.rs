@@ -191,13 +191,13 @@ fn this_machine(config: &Config) -> Vec<Doubt> {
         }
     }
     // Whoever has to log in, show a certificate or connect otherwise can.
-    let anyhow = |rule: &AccessRule| AccessRule {
+    let at_all = |rule: &AccessRule| AccessRule {
         name: rule.name.clone(),
         addresses: rule.addresses.clone(),
         ..AccessRule::default()
     };
     let posting = config.access.iter().filter(|rule| !rule.post.is_empty());
-    let posting: Vec<AccessRule> = posting.map(anyhow).collect();
+    let posting: Vec<AccessRule> = posting.map(at_all).collect();
     if !posting.is_empty() && !is_for_it(&posting) {
         let what = format!(
             "entries let others post, and none is for this machine, which could without any: {refused}; add one with \

@@ -70,7 +70,6 @@ impl<'a> Attach<'a> {
         let Some((token, lies_at)) = lost.zip(lies_at) else {
             return false;
         };
-        self.octets += found.wire.len();
         let cardless = Cardless {
             token,
             arrival: known.arrival,

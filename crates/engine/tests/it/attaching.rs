@@ -98,13 +98,22 @@ pub(crate) fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
     copied
 }
 
-fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) -> Attached {
-    let what = Attaching {
+/// These files, copied into groups that are there.
+fn copies(paths: &[PathBuf]) -> Attaching {
+    Attaching {
         paths: paths.to_vec(),
-        make_groups,
+        make_groups: false,
         withdrawn: false,
         in_place: false,
+        dry_run: false,
+    }
+}
+
+fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) -> Attached {
+    let what = Attaching {
+        make_groups,
         dry_run,
+        ..copies(paths)
     };
     world.engine.attach(&what, &mut |_, _| true).unwrap()
 }
@@ -459,14 +468,19 @@ async fn it_is_resumed_and_damage_costs_what_is_damaged() {
     disk.corrupt(&path, at + 1000, b"rot").unwrap();
 
     let world = World::on(Arc::new(disk), config(ROOM));
-    let what = Attaching {
-        paths: paths.clone(),
-        make_groups: false,
-        withdrawn: false,
-        in_place: false,
-        dry_run: false,
-    };
-    let first = world.engine.attach(&what, &mut |_, _| false).unwrap();
+    let what = copies(&paths);
+    // First all is counted, which can be ended as well, and so can a dry run.
+    for dry_run in [true, false] {
+        let what = Attaching {
+            dry_run,
+            ..what.clone()
+        };
+        let none = world.engine.attach(&what, &mut |_, _| false).unwrap();
+        assert!(none.is_cut, "{none:?}");
+        assert_eq!(world.lines("misc.test").await.len(), 0);
+    }
+    let mut half = |read, total| 2 * read <= total;
+    let first = world.engine.attach(&what, &mut half).unwrap();
     assert!(
         first.is_cut && (100..900).contains(&first.taken),
         "{first:?}"
@@ -677,13 +691,7 @@ async fn what_has_no_room_is_told() {
         let own: Vec<_> = (5000..5003).map(|n| article(n, "misc.other")).collect();
         assert_eq!(small.send(&own).await, [Outcome::Accepted; 3]);
         let would = attach(&small, &paths, false, true);
-        let what = Attaching {
-            paths: paths.clone(),
-            make_groups: false,
-            withdrawn: false,
-            in_place: false,
-            dry_run: false,
-        };
+        let what = copies(&paths);
         let done = small.engine.attach(&what, &mut |_, _| true);
         let mut there = 0;
         for n in 0..ARTICLES {

@@ -510,7 +510,11 @@ fn what_lies_in_the_place_of_an_attached_file_answers_for_none() {
     assert!((1..=all).contains(&taken), "{taken}");
     server.stop();
     let away = path.with_extension("away");
-    for other in [vec![0; older.len()], older] {
+    // A copy that is not whole, too.
+    let whole = read_whole(&RealDisk, &path, 16 << 20).unwrap();
+    let last = whole.iter().rposition(|octet| *octet != 0).unwrap();
+    let cut = whole[..last - 10_000].to_vec();
+    for other in [vec![0; older.len()], older, cut] {
         RealDisk.rename(&path, &away).unwrap();
         let checked = spool.run(&["config", "check"]);
         let said = [checked.stdout, checked.stderr].concat();

@@ -135,6 +135,13 @@ impl Lender {
         }
     }
 
+    /// Whether the file ends before the end of this article, as a copy does that is not whole; a device does not tell its length.
+    fn is_cut_before(&self, token: Token) -> bool {
+        let end = token.position().offset() + u64::from(token.len());
+        let len = self.facts().map_or(0, |facts| facts.len);
+        len > 0 && len < end
+    }
+
     /// Whether the file is the one in which an article lies.
     pub(super) fn has(&self, lies_at: &str) -> bool {
         let file = self.opened(Blocking::Yes);
@@ -214,7 +221,7 @@ impl Lender {
                 return Err(TextError::WouldBlock);
             }
             let end = Position(buffer.written.load(Ordering::Acquire));
-            let is_behind = token.position() >= end;
+            let is_behind = token.position() >= end || self.is_cut_before(token);
             if !is_again && self.is_another(is_behind) {
                 *self.file.write() = Looked::Not;
                 is_again = true;

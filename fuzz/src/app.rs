@@ -119,7 +119,7 @@ pub fn proto_article(data: &[u8]) {
     let site = Site {
         path_identity: "news.example",
         config: &config,
-        account: Some([7; newsreel_service::posting::ACCOUNT_OCTETS]),
+        account: Some([7; 12]),
         address: Some([192, 0, 2, 1].into()),
         locks: Some(Locks {
             smith: &Locksmith::new(&[7; 32]),

@@ -10,13 +10,13 @@ use bytes::Bytes;
 use newsreel_host::Clock;
 use newsreel_service::cancel_lock::Locksmith;
 use newsreel_service::posting::{
-    self, IdMaker, Locks, Mail, MailDrop, ModerationConfig, Moderators, Post, PostLimits, Proto,
-    Site,
+    self, Account, IdMaker, Locks, Mail, MailDrop, ModerationConfig, Moderators, Post, PostLimits,
+    Proto, Site,
 };
 use newsreel_service::{
     Completion, Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
 };
-use newsreel_wire::{MessageId, UnixTime, network_of};
+use newsreel_wire::{MessageId, UnixTime, network_of, site_of};
 
 use parking_lot::Mutex;
 
@@ -159,14 +159,14 @@ impl LocalService {
                 article,
                 ..transfer
             })),
-            Judged::Mail(mail) => {
+            Judged::Mail(mail, poster) => {
                 match self.filtered_mail(post.article.clone(), address).await {
                     None => {}
                     Some(Outcome::Accepted) => return Ok(Injected::Mailed { ticket }),
                     Some(outcome) => return Err(refuse(outcome)),
                 }
                 let kept = blocking(&self.shared, move |shared| match shared.posts.mail.get() {
-                    Some(drop) => drop.submit(&mail).map_err(Outcome::from),
+                    Some(drop) => drop.submit(&mail, poster).map_err(Outcome::from),
                     None => Err(Outcome::Failed),
                 });
                 kept.await
@@ -189,7 +189,7 @@ enum Injected {
 #[derive(Debug)]
 enum Judged {
     Article(Bytes),
-    Mail(Mail),
+    Mail(Mail, Option<Account>),
 }
 
 /// A post as articles come, before it is injected.
@@ -231,7 +231,10 @@ fn checked<'p>(
         let group = groups.by_name(name)?;
         Some(GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed))
     })?;
-    if is_known {
+    // What its moderator has not approved yet has its message-id already; the approved copy is the one that takes it.
+    let mail = shared.posts.mail.get();
+    let was_mailed = || mail.is_some_and(|mail| mail.knows(&post.id));
+    if is_known || moderated.is_none() && !proto.is_approved() && was_mailed() {
         return Err(Outcome::Duplicate);
     }
     Ok(Checked {
@@ -273,7 +276,10 @@ fn judge(
     };
     match moderated {
         None => Ok(Judged::Article(proto.inject(id, &site).into())),
-        Some(group) => mail(shared, &proto, id, &site, group).map(Judged::Mail),
+        Some(group) => {
+            let poster = posting::account(&shared.hash_key, user, address.map(site_of));
+            mail(shared, &proto, id, &site, group).map(|mail| Judged::Mail(mail, poster))
+        }
     }
 }
 

@@ -1,18 +1,20 @@
 //! The queue: one file a mail, durable before it is said to be there, gone when it was sent.
 //!
-//! A file is named after its article, so the same one handed over again is one mail.  Those that may be tried go in the order
-//! they came in, which the times of their files keep; one that fails holds up no other.  When a mail is tried next is in memory
+//! A file is named after its article and its recipient, so the same one handed over again is one mail, and after who posted it: each
+//! has a share of the queue, also after a start.  Those that may be tried go in the order they came in, which the times of their files keep; one that fails holds up no other.  When a mail is tried next is in memory
 //! only: after a start all are tried at once.  A damaged file is set aside and reported, never deleted.  What was sent goes out of
 //! the queue behind that, so a stop between the two sends it again: the same octets, with the same Message-ID.  An empty file says
 //! that it was, so that the same is not taken once more; of these the newest [`SENT_KEPT_MAX`] stay.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file, set_aside};
-use newsreel_service::posting::{Mail, MailDrop, MailRefused};
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused};
+use newsreel_service::{NoPlace, OfferedId, Place, Places};
 use parking_lot::{Condvar, Mutex};
 
 use crate::deliver::Deliver;
@@ -24,13 +26,17 @@ const ENDING: &str = ".mail";
 /// How the file ends that says that one was sent.
 const SENT_ENDING: &str = ".sent";
 
+/// Digits in a file's name, of the message-id and of the recipient.
+const ID_DIGITS: usize = 20;
+const TO_DIGITS: usize = 12;
+
 /// Mails of which it is known that they were sent; each is an empty file.
 pub const SENT_KEPT_MAX: usize = 10_000;
 
 /// How many mails there may be, and how long is waited between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Mails that may wait.
+    /// Mails that may wait; of one poster's a quarter.
     pub mails_max: usize,
     /// The first pause after an attempt that failed.
     pub first: Duration,
@@ -45,28 +51,38 @@ pub struct MailQueue {
     clock: Arc<dyn Clock>,
     folder: PathBuf,
     pace: Pace,
+    places: Arc<Places<Poster>>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
+/// Who posted it, as a file's name says it.
+type Poster = String;
+
+/// What tells one mail from all others: digits of its article's message-id, then such of its recipient.
+type Digits = String;
+
 #[derive(Debug, Default)]
 struct State {
-    /// File names, and when each is tried.
-    waiting: BTreeMap<String, Attempt>,
-    /// Files that are being written.
-    coming: BTreeSet<String>,
-    /// The names of mails that were sent, and the order in which they were.
-    sent: BTreeSet<String>,
-    sent_order: VecDeque<String>,
-    /// The place of the next one.
-    place: u64,
+    /// When each is tried.
+    waiting: BTreeMap<Digits, Attempt>,
+    /// Those that are being written.
+    coming: BTreeSet<Digits>,
+    /// Mails that were sent, and the order in which they were.
+    sent: BTreeSet<Digits>,
+    sent_order: VecDeque<Digits>,
+    /// The turn of the next one.
+    turn: u64,
     stopping: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug)]
 struct Attempt {
+    file: String,
+    /// Its poster's, until it is gone.
+    _place: Place<Poster>,
     /// Which came before which.
-    place: u64,
+    turn: u64,
     /// On the clock that only goes on.
     next: Duration,
     /// The last pause; none before the first attempt.
@@ -75,32 +91,46 @@ struct Attempt {
 
 impl State {
     /// Puts one at the end.
-    fn append(&mut self, name: String) {
+    fn append(&mut self, file: String, place: Place<Poster>) {
+        let (digits, _) = parts(&file);
+        let digits = digits.to_owned();
         let attempt = Attempt {
-            place: self.place,
-            ..Attempt::default()
+            file,
+            _place: place,
+            turn: self.turn,
+            next: Duration::ZERO,
+            pause: Duration::ZERO,
         };
-        self.place += 1;
-        self.waiting.insert(name, attempt);
+        self.turn += 1;
+        self.waiting.insert(digits, attempt);
     }
 
-    /// One more was sent; the names of those that are too many.
-    fn sent(&mut self, name: String) -> Vec<String> {
-        if self.sent.insert(name.clone()) {
-            self.sent_order.push_back(name);
+    /// One more was sent; those that are too many.
+    fn sent(&mut self, digits: Digits) -> Vec<Digits> {
+        if self.sent.insert(digits.clone()) {
+            self.sent_order.push_back(digits);
         }
         let too_many = self.sent_order.len().saturating_sub(SENT_KEPT_MAX);
-        let gone: Vec<String> = self.sent_order.drain(..too_many).collect();
-        for name in &gone {
-            self.sent.remove(name);
+        let gone: Vec<Digits> = self.sent_order.drain(..too_many).collect();
+        for digits in &gone {
+            self.sent.remove(digits);
         }
         gone
     }
 }
 
 /// The file that says that a mail was sent.
-fn sent_file(name: &str) -> String {
-    [name.strip_suffix(ENDING).unwrap_or(name), SENT_ENDING].concat()
+fn sent_file(digits: &str) -> String {
+    [digits, SENT_ENDING].concat()
+}
+
+/// A waiting file's digits, and who posted it, where its name says so.
+fn parts(file: &str) -> (&str, Option<&str>) {
+    let name = file.strip_suffix(ENDING).unwrap_or(file);
+    match name.split_once('-') {
+        Some((digits, poster)) => (digits, Some(poster)),
+        None => (name, None),
+    }
 }
 
 /// How many mails wait in a queue's folder, whoever has it.
@@ -139,7 +169,7 @@ impl MailQueue {
             if entry.name.ends_with(ENDING) {
                 found.push((changed()?, entry.name));
             } else if let Some(digits) = entry.name.strip_suffix(SENT_ENDING) {
-                sent.push((changed()?, [digits, ENDING].concat()));
+                sent.push((changed()?, digits.to_owned()));
             } else if entry.name.ends_with(".new") {
                 // Never acknowledged: it was being written when the machine stopped.
                 disk.remove(&folder.join(entry.name))?;
@@ -147,12 +177,14 @@ impl MailQueue {
         }
         found.sort();
         sent.sort();
-        let mut state = State::default();
-        for (_, name) in found {
-            state.append(name);
+        let (mut state, places) = (State::default(), Places::new(pace.mails_max));
+        for (_, file) in found {
+            let (_, poster) = parts(&file);
+            let place = places.found(poster.map(str::to_owned));
+            state.append(file, place);
         }
-        for (_, name) in sent {
-            for gone in state.sent(name) {
+        for (_, digits) in sent {
+            for gone in state.sent(digits) {
                 if let Err(error) = disk.remove(&folder.join(sent_file(&gone))) {
                     tracing::warn!(%error, "what was sent long ago stays in the folder of mails");
                 }
@@ -163,6 +195,7 @@ impl MailQueue {
             clock,
             folder: folder.to_path_buf(),
             pace,
+            places,
             state: Mutex::new(state),
             changed: Condvar::new(),
         })
@@ -176,8 +209,8 @@ impl MailQueue {
 
     /// Sends what waits until [`MailQueue::stop`]; the thread that calls this is the one that waits for others.
     pub fn run(&self, deliver: &dyn Deliver) {
-        while let Some(name) = self.next_due() {
-            self.attempt(&name, deliver);
+        while let Some(file) = self.next_due() {
+            self.attempt(&file, deliver);
         }
     }
 
@@ -187,7 +220,7 @@ impl MailQueue {
         self.changed.notify_all();
     }
 
-    /// Waits until a mail is due.  `None`: it is time to stop.
+    /// Waits until a mail is due; its file.  `None`: it is time to stop.
     fn next_due(&self) -> Option<String> {
         let mut state = self.state.lock();
         loop {
@@ -196,11 +229,11 @@ impl MailQueue {
             }
             let now = self.clock.monotonic();
             // Of those that are due the one that came first.
-            let turn = |at: &Attempt| (at.next.max(now), at.place);
-            let first = state.waiting.iter().min_by_key(|(_, at)| turn(at));
-            match first.map(|(name, at)| (name.clone(), at.next)) {
-                Some((name, next)) if next <= now => return Some(name),
-                Some((_, next)) => {
+            let turn = |at: &Attempt| (at.next.max(now), at.turn);
+            let first = state.waiting.values().min_by_key(|at| turn(at));
+            match first.map(|at| (at.next, &at.file)) {
+                Some((next, file)) if next <= now => return Some(file.clone()),
+                Some((next, _)) => {
                     let _ = self.changed.wait_for(&mut state, next - now);
                 }
                 None => self.changed.wait(&mut state),
@@ -208,15 +241,15 @@ impl MailQueue {
         }
     }
 
-    fn attempt(&self, name: &str, deliver: &dyn Deliver) {
-        let path = self.folder.join(name);
+    fn attempt(&self, file: &str, deliver: &dyn Deliver) {
+        let (path, (digits, _)) = (self.folder.join(file), parts(file));
         let read = read_whole(self.disk.as_ref(), &path, FILE_OCTETS_MAX);
         let octets = match read {
             Ok(octets) => octets,
-            Err(error) if error.kind() == ErrorKind::NotFound => return self.forget(name),
+            Err(error) if error.kind() == ErrorKind::NotFound => return self.forget(digits),
             Err(error) => {
                 tracing::error!(target: "newsreel::mail", %error, "a waiting mail cannot be read");
-                return self.put_off(name);
+                return self.put_off(digits);
             }
         };
         let mail = match format::decode(&octets) {
@@ -226,32 +259,32 @@ impl MailQueue {
                 let file = aside.as_deref().unwrap_or(&path).display();
                 tracing::error!(target: "newsreel::mail", %file, %why,
                     "a waiting mail is damaged and was set aside: look at it and send it by hand");
-                return self.forget(name);
+                return self.forget(digits);
             }
         };
         let id = mail.id.to_string();
         match deliver.deliver(&mail) {
             Ok(()) => {
                 tracing::info!(target: "newsreel::mail", id, to = mail.to, "sent to the moderator, or to the administrator");
-                self.remove(name, &path);
+                self.remove(digits, &path);
             }
             Err(why) => {
                 tracing::warn!(target: "newsreel::mail", id, to = mail.to, %why,
                     "a mail could not be sent; it is kept and tried again");
-                self.put_off(name);
+                self.put_off(digits);
             }
         }
     }
 
     /// Notes that a mail was sent, and takes it out.
-    fn remove(&self, name: &str, path: &Path) {
-        let file = |name: &str| self.folder.join(sent_file(name));
-        match replace_file(self.disk.as_ref(), &file(name), b"") {
+    fn remove(&self, digits: &str, path: &Path) {
+        let file = |digits: &str| self.folder.join(sent_file(digits));
+        match replace_file(self.disk.as_ref(), &file(digits), b"") {
             Ok(()) => {
-                let gone = self.state.lock().sent(name.to_owned());
-                for name in gone {
+                let gone = self.state.lock().sent(digits.to_owned());
+                for digits in gone {
                     // One that stays goes at the next start.
-                    let _ = self.disk.remove(&file(&name));
+                    let _ = self.disk.remove(&file(&digits));
                 }
             }
             Err(error) => {
@@ -265,16 +298,16 @@ impl MailQueue {
             tracing::error!(target: "newsreel::mail", %error,
                 "a mail that was sent cannot be taken out of the queue: the next start sends it again");
         }
-        self.forget(name);
+        self.forget(digits);
     }
 
-    fn forget(&self, name: &str) {
-        self.state.lock().waiting.remove(name);
+    fn forget(&self, digits: &str) {
+        self.state.lock().waiting.remove(digits);
     }
 
-    fn put_off(&self, name: &str) {
+    fn put_off(&self, digits: &str) {
         let now = self.clock.monotonic();
-        if let Some(attempt) = self.state.lock().waiting.get_mut(name) {
+        if let Some(attempt) = self.state.lock().waiting.get_mut(digits) {
             let pause = (attempt.pause * 2).clamp(self.pace.first, self.pace.longest);
             attempt.next = now + pause;
             attempt.pause = pause;
@@ -282,36 +315,83 @@ impl MailQueue {
     }
 
     /// Holds a place for one more mail.
-    fn reserve(&self, name: &str) -> Result<(), MailRefused> {
+    fn reserve(
+        &self,
+        digits: &str,
+        old: &str,
+        poster: Option<Poster>,
+    ) -> Result<Place<Poster>, MailRefused> {
         let mut state = self.state.lock();
-        if state.waiting.contains_key(name) || state.sent.contains(name) {
+        let is_there = |it| state.waiting.contains_key(it) || state.sent.contains(it);
+        if is_there(digits) || is_there(old) {
             return Err(MailRefused::Again);
         }
         // Whoever hands over what another is just handing over comes again: by then it is known how that went.
-        let is_full = state.waiting.len() + state.coming.len() >= self.pace.mails_max;
-        if is_full || !state.coming.insert(name.to_owned()) {
+        if state.coming.contains(digits) {
             return Err(MailRefused::Full);
         }
-        Ok(())
+        let place = self.places.take(poster).map_err(|why| match why {
+            NoPlace::All => MailRefused::Full,
+            NoPlace::Share => MailRefused::Share,
+        })?;
+        state.coming.insert(digits.to_owned());
+        Ok(place)
     }
 }
 
-/// The file of an article's mail.
-fn name_of(mail: &Mail) -> String {
-    let mut hash = blake3::Hasher::new();
-    hash.update(mail.id.as_bytes()).update(mail.to.as_bytes());
-    let hex = hash.finalize().to_hex();
-    format!("{}{ENDING}", hex.get(..32).unwrap_or_default())
+/// The digits of all mails with this article.
+fn digits_of(id: &OfferedId) -> Digits {
+    digits(id.as_bytes(), ID_DIGITS)
+}
+
+/// The first digits of a hash.
+fn digits(of: &[u8], count: usize) -> Digits {
+    let hex = blake3::hash(of).to_hex();
+    hex.get(..count).unwrap_or_default().to_owned()
+}
+
+/// The digits of a mail, and its file.
+fn names_of(mail: &Mail, poster: Option<&str>) -> (Digits, String) {
+    let digits = digits_of(&mail.id) + &digits(mail.to.as_bytes(), TO_DIGITS);
+    let poster = poster.map(|poster| ["-", poster].concat());
+    let file = [&digits, poster.as_deref().unwrap_or_default(), ENDING].concat();
+    (digits, file)
+}
+
+/// The digits of a mail as names had them until November 2026: one hash of both, so that nothing of it tells the article.
+fn old_digits_of(mail: &Mail) -> Digits {
+    let both = [mail.id.as_bytes(), mail.to.as_bytes()].concat();
+    digits(&both, ID_DIGITS + TO_DIGITS)
+}
+
+/// A poster as a file's name says it.
+fn name_of(poster: Account) -> Poster {
+    let mut name = Poster::with_capacity(2 * poster.len());
+    for octet in poster {
+        let _ = write!(name, "{octet:02x}");
+    }
+    name
 }
 
 impl MailDrop for MailQueue {
-    fn submit(&self, mail: &Mail) -> Result<(), MailRefused> {
-        let name = name_of(mail);
-        self.reserve(&name)?;
+    fn knows(&self, id: &OfferedId) -> bool {
+        let state = self.state.lock();
+        let first = digits_of(id);
+        let is_its = |digits: Option<&Digits>| digits.is_some_and(|it| it.starts_with(&first));
+        let from = || first.clone()..;
+        is_its(state.waiting.range(from()).next().map(|(digits, _)| digits))
+            || is_its(state.sent.range(from()).next())
+            || is_its(state.coming.range(from()).next())
+    }
+
+    fn submit(&self, mail: &Mail, poster: Option<Account>) -> Result<(), MailRefused> {
+        let poster = poster.map(name_of);
+        let (digits, file) = names_of(mail, poster.as_deref());
+        let place = self.reserve(&digits, &old_digits_of(mail), poster)?;
         let written = format::encode(mail)
             .ok_or(MailRefused::Failed)
             .and_then(|octets| {
-                let path = self.folder.join(&name);
+                let path = self.folder.join(&file);
                 replace_file(self.disk.as_ref(), &path, &octets).map_err(|error| {
                     tracing::error!(target: "newsreel::mail", %error, "a mail cannot be kept");
                     match error.kind() {
@@ -321,9 +401,9 @@ impl MailDrop for MailQueue {
                 })
             });
         let mut state = self.state.lock();
-        state.coming.remove(&name);
+        state.coming.remove(&digits);
         if written.is_ok() {
-            state.append(name);
+            state.append(file, place);
         }
         drop(state);
         self.changed.notify_all();

@@ -174,17 +174,20 @@ pub enum Defer {
     Stopping,
     /// A filter cannot judge it.
     Unjudged,
+    /// As many posts of its poster wait to be mailed as may.
+    MailShare,
 }
 
 impl Defer {
     /// Every reason.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::UnderWay,
         Self::TooManyOffers,
         Self::Full,
         Self::Paused,
         Self::Stopping,
         Self::Unjudged,
+        Self::MailShare,
     ];
 
     /// What the peer is told.
@@ -197,6 +200,7 @@ impl Defer {
             Self::Paused => "not accepting articles at present",
             Self::Stopping => "server is stopping",
             Self::Unjudged => "what judges articles is down",
+            Self::MailShare => "too many posts of yours wait to be sent to moderators",
         }
     }
 
@@ -210,6 +214,7 @@ impl Defer {
             Self::Paused => "paused",
             Self::Stopping => "stopping",
             Self::Unjudged => "unjudged",
+            Self::MailShare => "mail_share",
         }
     }
 }

@@ -28,10 +28,10 @@ pub struct SessionConfig {
     pub pipeline_bytes_max: usize,
     /// Octets of large articles (longer than `input_chunk_bytes`) of all connections together, on their way in or out; a
     /// connection that needs more is asked to come back, unless a slow one has it: that one is ended instead.  One network
-    /// (an IPv4 address, an IPv6 /64) gets a quarter of it, and always enough for one article.
+    /// (an IPv4 address, an IPv6 /48) gets a quarter of it, and always enough for one article.
     pub large_articles_bytes_max: usize,
-    /// Connections that are compressed (COMPRESS, RFC 8054) at the same time; each takes some 400 KiB, and one network may have a quarter of them. 0:
-    /// none are.
+    /// Connections that are compressed (COMPRESS, RFC 8054) at the same time; each takes some 400 KiB, and one network (an
+    /// IPv4 address, an IPv6 /48) may have a quarter of them. 0: none are.
     pub compressed_connections_max: usize,
     /// Octets read at once. A connection in the middle of an article may hold as many that count nowhere else: at worst
     /// `listen.connections_max` times this in all.

@@ -3,12 +3,13 @@
 //! Replies are gathered in one buffer and leave when the commands that have come are done with, or when the buffer
 //! is full; a long reply therefore streams, and a handler's memory is bounded by the chunk.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_net::access::{Door, Grant, Pace};
 use newsreel_service::posting::{Post, Poster};
-use newsreel_service::{Connection, Features, NewsService, Offer, OfferedId, ServiceError};
+use newsreel_service::{Connection, Features, NewsService, Offer, OfferedId, Place, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -16,7 +17,6 @@ use crate::dispatch::{LOG_IN_FIRST, NOT_PERMITTED, START_TLS_FIRST};
 use crate::end::End;
 use crate::link::Link;
 use crate::memory::Account;
-use crate::places::Place;
 use crate::pool::{self, Scratch};
 use crate::sasl::Exchange;
 use crate::session::Shared;
@@ -66,7 +66,7 @@ pub(crate) struct Core<S, Io> {
     /// Whether something came behind the command that is carried out.
     pub(crate) has_more_come: bool,
     /// Its place among the compressed connections.
-    pub(crate) compressing: Option<Place>,
+    pub(crate) compressing: Option<Place<IpAddr>>,
     /// What who is there may do.
     pub(crate) grant: Arc<Grant>,
     /// Unknown commands since the last that was one.

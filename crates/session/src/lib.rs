@@ -22,7 +22,6 @@ mod lists;
 mod memory;
 mod metrics;
 mod overview;
-mod places;
 mod pool;
 mod pulse;
 mod retrieve;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use newsreel_net::network_of;
+use newsreel_wire::site_of;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -137,7 +137,7 @@ impl Budget {
         Account {
             budget: Arc::clone(self),
             member: Arc::new(Member {
-                network: address.map(network_of),
+                network: address.map(site_of),
                 is_holding: AtomicBool::new(false),
                 state: Mutex::default(),
             }),

@@ -18,7 +18,7 @@ use newsreel_net::access::{Door, Pace};
 use newsreel_net::{Deflatable, DrainWatch, LineLimit, Stream, network_of};
 use newsreel_service::posting::{self, Post};
 use newsreel_service::{
-    Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
+    Connection, NewsService, OfferedId, Outcome, Places, Reject, Transfer, TransferKind,
 };
 use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::{BadLine, Command};
@@ -38,7 +38,6 @@ use crate::link::{DROPPING_PAUSE, Link};
 use crate::lists::Lists;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
-use crate::places::Places;
 use crate::pool;
 use crate::pulse::{Beats, Pulse, Waiting};
 use crate::slots::Answer;
@@ -59,7 +58,7 @@ pub struct Shared {
     /// What large articles may take together.
     pub(crate) memory: Arc<Budget>,
     /// Connections that may still be compressed.
-    pub(crate) compressed: Arc<Places>,
+    pub(crate) compressed: Arc<Places<IpAddr>>,
     /// Whose turn it is to throw away what comes, of those from one network.
     dropping: [Mutex<()>; DROPPING_LANES],
     /// Lines about handshakes of TLS that failed.

@@ -138,7 +138,7 @@ pub(crate) fn tell(
         sender,
         to: mail_to,
     };
-    match drop.submit(&mail) {
+    match drop.submit(&mail, None) {
         // A crash behind the mail has it made again.
         Ok(()) | Err(MailRefused::Again) => Ok(()),
         Err(why) => {

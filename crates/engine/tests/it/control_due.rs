@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use newsreel_engine::{GroupSpec, Keyring};
 use newsreel_host::{Disk, MemoryDisk};
-use newsreel_service::Outcome;
-use newsreel_service::posting::{Mail, MailDrop, MailRefused};
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused};
+use newsreel_service::{OfferedId, Outcome};
 
 use crate::control_groups::{ADMIN, Article, groups, message};
 use crate::control_newest::{at, waiting};
@@ -27,7 +27,11 @@ struct Mails {
 }
 
 impl MailDrop for Mails {
-    fn submit(&self, mail: &Mail) -> Result<(), MailRefused> {
+    fn knows(&self, _: &OfferedId) -> bool {
+        false
+    }
+
+    fn submit(&self, mail: &Mail, _: Option<Account>) -> Result<(), MailRefused> {
         if let Some(disk) = &*self.disk.lock().unwrap() {
             let mut crashed = self.crashed.lock().unwrap();
             crashed.get_or_insert_with(|| disk.crash_losing_all());

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use newsreel_engine::{ArticleRef, ControlReport, GroupAsked, GroupSpec};
 use newsreel_host::disk::FaultyDisk;
 use newsreel_host::{Disk, MemoryDisk};
-use newsreel_service::posting::{Mail, MailDrop, MailRefused};
-use newsreel_service::{Outcome, Reject};
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused};
+use newsreel_service::{OfferedId, Outcome, Reject};
 
 use crate::world::{World, config, open_on};
 
@@ -325,7 +325,11 @@ async fn a_message_whose_commit_failed_is_heeded_when_it_comes_again() {
 struct Mails(Mutex<Vec<Mail>>);
 
 impl MailDrop for Mails {
-    fn submit(&self, mail: &Mail) -> Result<(), MailRefused> {
+    fn knows(&self, _: &OfferedId) -> bool {
+        false
+    }
+
+    fn submit(&self, mail: &Mail, _: Option<Account>) -> Result<(), MailRefused> {
         self.0.lock().unwrap().push(mail.clone());
         Ok(())
     }

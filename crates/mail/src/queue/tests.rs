@@ -72,9 +72,9 @@ fn world() -> (Arc<MemoryDisk>, Arc<dyn Disk>, Arc<FakeClock>) {
 fn what_was_taken_is_sent_once_and_the_same_again_is_one() {
     let (_, disk, clock) = world();
     let queue = open(&disk, &clock, 10);
-    queue.submit(&mail("<1@a>")).unwrap();
-    assert_eq!(queue.submit(&mail("<1@a>")), Err(MailRefused::Again));
-    queue.submit(&mail("<2@a>")).unwrap();
+    queue.submit(&mail("<1@a>"), None).unwrap();
+    assert_eq!(queue.submit(&mail("<1@a>"), None), Err(MailRefused::Again));
+    queue.submit(&mail("<2@a>"), None).unwrap();
     assert_eq!(queue.waiting(), 2);
     let sent = run(&queue, 0, 2);
     assert_eq!(sent, ["<1@a>", "<2@a>"]);
@@ -88,19 +88,19 @@ fn what_was_taken_is_sent_once_and_the_same_again_is_one() {
 fn what_was_sent_is_not_taken_again_after_a_start_either() {
     let (memory, disk, clock) = world();
     let queue = open(&disk, &clock, 10);
-    queue.submit(&mail("<1@a>")).unwrap();
+    queue.submit(&mail("<1@a>"), None).unwrap();
     assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
-    assert_eq!(queue.submit(&mail("<1@a>")), Err(MailRefused::Again));
+    assert_eq!(queue.submit(&mail("<1@a>"), None), Err(MailRefused::Again));
     let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
     let queue = open(&disk, &clock, 10);
     assert_eq!(queue.waiting(), 0);
-    assert_eq!(queue.submit(&mail("<1@a>")), Err(MailRefused::Again));
+    assert_eq!(queue.submit(&mail("<1@a>"), None), Err(MailRefused::Again));
     let other = Mail {
         to: "other@m.example".to_owned(),
         ..mail("<1@a>")
     };
-    queue.submit(&other).unwrap();
-    queue.submit(&mail("<2@a>")).unwrap();
+    queue.submit(&other, None).unwrap();
+    queue.submit(&mail("<2@a>"), None).unwrap();
 }
 
 /// What is known of mails that were sent is bounded, in memory and on disk.
@@ -116,10 +116,10 @@ fn the_oldest_of_what_was_sent_is_forgotten() {
     drop(queue);
     let queue = open(&disk, &clock, 10);
     for id in ["<1@a>", "<2@a>"] {
-        queue.submit(&mail(id)).unwrap();
+        queue.submit(&mail(id), None).unwrap();
         assert_eq!(run(&queue, 0, 1), [id]);
         assert_eq!(disk.list(folder).unwrap().len(), SENT_KEPT_MAX);
-        assert_eq!(queue.submit(&mail(id)), Err(MailRefused::Again));
+        assert_eq!(queue.submit(&mail(id), None), Err(MailRefused::Again));
     }
     let mut state = queue.state.lock();
     let newest = state.sent_order.back().unwrap().clone();
@@ -131,14 +131,11 @@ fn the_oldest_of_what_was_sent_is_forgotten() {
 fn pauses_grow_and_a_start_tries_at_once() {
     let (_, disk, clock) = world();
     let queue = open(&disk, &clock, 10);
-    queue.submit(&mail("<1@a>")).unwrap();
+    queue.submit(&mail("<1@a>"), None).unwrap();
     for pause_s in [30, 60, 100, 100] {
         assert!(run(&queue, 1, 1).is_empty());
-        let attempt = *queue.state.lock().waiting.values().next().unwrap();
-        assert_eq!(
-            attempt.next - clock.monotonic(),
-            Duration::from_secs(pause_s)
-        );
+        let next = queue.state.lock().waiting.values().next().unwrap().next;
+        assert_eq!(next - clock.monotonic(), Duration::from_secs(pause_s));
         clock.advance(Duration::from_secs(pause_s));
     }
     assert!(run(&queue, 1, 1).is_empty());
@@ -159,7 +156,7 @@ fn they_go_in_the_order_they_came_in() {
     let ids: Vec<String> = (0..20).map(|n| format!("<{n}@a>")).collect();
     let queue = open();
     for id in &ids {
-        queue.submit(&mail(id)).unwrap();
+        queue.submit(&mail(id), None).unwrap();
         // A file's time is no finer than the kernel's clock.
         std::thread::sleep(Duration::from_millis(12));
     }
@@ -190,7 +187,7 @@ fn a_power_cut_behind_sending_sends_the_same_again() {
     }
     let (memory, disk, clock) = world();
     let queue = open(&disk, &clock, 10);
-    queue.submit(&mail("<1@a>")).unwrap();
+    queue.submit(&mail("<1@a>"), None).unwrap();
     let cut = Cut {
         queue: &queue,
         memory: &memory,
@@ -216,10 +213,101 @@ fn a_power_cut_behind_sending_sends_the_same_again() {
 fn the_queue_is_bounded() {
     let (_, disk, clock) = world();
     let queue = open(&disk, &clock, 1);
-    queue.submit(&mail("<1@a>")).unwrap();
-    assert_eq!(queue.submit(&mail("<2@a>")), Err(MailRefused::Full));
+    queue.submit(&mail("<1@a>"), None).unwrap();
+    assert_eq!(queue.submit(&mail("<2@a>"), None), Err(MailRefused::Full));
     assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
-    queue.submit(&mail("<2@a>")).unwrap();
+    queue.submit(&mail("<2@a>"), None).unwrap();
+}
+
+/// While the mail server was away one poster filled the queue, and everybody else's posts to moderated groups were put off.
+#[test]
+fn one_poster_has_a_quarter_of_the_queue() {
+    let (memory, disk, clock) = world();
+    let queue = open(&disk, &clock, 8);
+    let (ada, bob) = (Some([1; 12]), Some([2; 12]));
+    let submit =
+        |queue: &MailQueue, n: u32, poster| queue.submit(&mail(&format!("<{n}@a>")), poster);
+    assert_eq!(submit(&queue, 1, ada), Ok(()));
+    assert_eq!(submit(&queue, 2, ada), Ok(()));
+    assert_eq!(submit(&queue, 3, ada), Err(MailRefused::Share));
+    assert_eq!(submit(&queue, 3, bob), Ok(()));
+    // It is known after a start, too.
+    let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+    let queue = open(&disk, &clock, 8);
+    assert_eq!(submit(&queue, 4, ada), Err(MailRefused::Share));
+    assert_eq!(submit(&queue, 1, bob), Err(MailRefused::Again));
+    for n in 4..9 {
+        assert_eq!(submit(&queue, n, None), Ok(()), "the server's own");
+    }
+    assert_eq!(submit(&queue, 9, bob), Err(MailRefused::Full));
+    // What was sent, or could not be kept, gives its place back.
+    assert_eq!(run(&queue, 0, 8).len(), 8);
+    for _ in 0..2 {
+        let submitted = queue.submit(&too_long(), ada);
+        assert_eq!(submitted, Err(MailRefused::Failed));
+    }
+    assert_eq!(submit(&queue, 9, ada), Ok(()));
+    assert_eq!(submit(&queue, 10, ada), Ok(()));
+    assert_eq!(submit(&queue, 11, ada), Err(MailRefused::Share));
+}
+
+fn too_long() -> Mail {
+    Mail {
+        to: "x".repeat(70_000),
+        ..mail("<long@a>")
+    }
+}
+
+/// An article that was posted elsewhere took the message-id of one that waited for its moderator, whose approved copy was refused.
+#[test]
+fn the_message_ids_of_mails_are_known() {
+    let (memory, disk, clock) = world();
+    let queue = open(&disk, &clock, 8);
+    let id = |text: &str| mail(text).id;
+    let known = |queue: &MailQueue| ["<1@a>", "<2@a>", "<3@a>"].map(|it| queue.knows(&id(it)));
+    assert_eq!(known(&queue), [false; 3]);
+    queue.submit(&mail("<1@a>"), Some([1; 12])).unwrap();
+    queue.submit(&mail("<2@a>"), None).unwrap();
+    assert_eq!(queue.submit(&too_long(), None), Err(MailRefused::Failed));
+    assert!(!queue.knows(&too_long().id));
+    assert_eq!(known(&queue), [true, true, false]);
+    assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+    assert_eq!(known(&queue), [true, true, false]);
+    let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+    assert_eq!(known(&open(&disk, &clock, 8)), [true, true, false]);
+    queue.state.lock().coming.insert(digits_of(&id("<3@a>")));
+    assert_eq!(known(&queue), [true; 3]);
+}
+
+/// Names had digits of both in one, and no poster: what waits under one is sent, and what was sent is not taken again.
+#[test]
+fn old_names_are_read() {
+    let (_, disk, clock) = world();
+    drop(open(&disk, &clock, 8));
+    let octets = format::encode(&mail("<1@a>")).unwrap();
+    for (name, octets) in [
+        ("ea93a30ce74b66a6a7987b24c9c3b58c.mail", &*octets),
+        ("05d13fb7a879e4db0c12e7293b7367a3.sent", b""),
+    ] {
+        replace_file(disk.as_ref(), &Path::new(FOLDER).join(name), octets).unwrap();
+    }
+    let queue = open(&disk, &clock, 8);
+    assert_eq!(queue.waiting(), 1);
+    for id in ["<1@a>", "<2@a>"] {
+        let submitted = queue.submit(&mail(id), Some([1; 12]));
+        assert_eq!(submitted, Err(MailRefused::Again), "{id}");
+    }
+    assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+    let left = disk.list(Path::new(FOLDER)).unwrap();
+    let mut left: Vec<String> = left.into_iter().map(|it| it.name).collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [
+            "05d13fb7a879e4db0c12e7293b7367a3.sent",
+            "ea93a30ce74b66a6a7987b24c9c3b58c.sent"
+        ]
+    );
 }
 
 #[test]
@@ -227,9 +315,9 @@ fn a_damaged_mail_is_set_aside_and_holds_up_no_other() {
     let (_, disk, clock) = world();
     let queue = open(&disk, &clock, 10);
     for id in ["<1@a>", "<2@a>"] {
-        queue.submit(&mail(id)).unwrap();
+        queue.submit(&mail(id), None).unwrap();
     }
-    let bad = Path::new(FOLDER).join(name_of(&mail("<1@a>")));
+    let bad = Path::new(FOLDER).join(names_of(&mail("<1@a>"), None).1);
     disk.open(&bad, newsreel_host::OpenMode::ReadWrite)
         .unwrap()
         .write_at(b"?", 40)
@@ -238,7 +326,7 @@ fn a_damaged_mail_is_set_aside_and_holds_up_no_other() {
     // Whichever came first, the damaged one is looked at before the queue is idle.
     if queue.waiting() > 0 {
         queue.attempt(
-            &name_of(&mail("<1@a>")),
+            &names_of(&mail("<1@a>"), None).1,
             &Script {
                 queue: &queue,
                 refusals: 0,
@@ -269,7 +357,7 @@ fn nothing_that_was_taken_is_lost_in_a_power_cut() {
         faulty.stop_at_change(faulty.counts().changes() + nth);
         let mut taken: Vec<&str> = Vec::new();
         for id in ["<1@a>", "<2@a>"] {
-            if queue.submit(&mail(id)).is_ok() {
+            if queue.submit(&mail(id), None).is_ok() {
                 taken.push(id);
             }
         }
@@ -310,9 +398,9 @@ fn a_disk_that_fails_or_is_full_takes_nothing() {
             "mail",
             effect,
         ));
-        assert_eq!(queue.submit(&mail("<1@a>")), Err(refused));
+        assert_eq!(queue.submit(&mail("<1@a>"), None), Err(refused));
         assert_eq!(queue.waiting(), 0);
         faulty.clear();
     }
-    queue.submit(&mail("<1@a>")).unwrap();
+    queue.submit(&mail("<1@a>"), None).unwrap();
 }

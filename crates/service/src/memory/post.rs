@@ -14,6 +14,14 @@ use crate::reject::Reject;
 use crate::service::NewsService;
 use crate::transfer::{OfferedId, Outcome};
 
+impl State {
+    /// Whether a message-id is taken: by an article, or, for who has no approval of a moderator, by one that was mailed to one.
+    fn has_taken(&self, id: &OfferedId, counts_mailed: bool) -> bool {
+        let was_mailed = || self.mailed.iter().any(|(mailed, _)| mailed == id);
+        self.by_id.contains_key(id.as_bytes()) || counts_mailed && was_mailed()
+    }
+}
+
 impl MemoryService {
     /// Injects one article, or refuses it.
     pub(super) fn injected(
@@ -37,10 +45,10 @@ impl MemoryService {
     ) -> Result<(), Outcome> {
         let (config, now) = (&self.config.posting, self.now());
         let proto = posting::check(&post.article, HeaderLimits::USUAL, config, now)?;
-        destination(&proto, &post.poster, |name| {
+        let moderated = destination(&proto, &post.poster, |name| {
             GroupStatus::parse(&state.groups.get(name)?.status)
         })?;
-        if state.by_id.contains_key(post.id.as_bytes()) {
+        if state.has_taken(&post.id, moderated.is_none() && !proto.is_approved()) {
             return Err(Outcome::Duplicate);
         }
         let user = post.poster.user.as_deref();
@@ -60,7 +68,7 @@ impl MemoryService {
             let group = state.groups.get(name)?;
             GroupStatus::parse(&group.status)
         })?;
-        if state.by_id.contains_key(id.as_bytes()) {
+        if state.has_taken(&post.id, moderated.is_none() && !proto.is_approved()) {
             return Ok(Outcome::Duplicate);
         }
         let user = post.poster.user.as_deref();

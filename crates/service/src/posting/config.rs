@@ -137,8 +137,9 @@ pub struct ModerationConfig {
     /// Whether an article is sent as an attachment of type application/news-transmission (RFC 5537 section 3.5.1)
     /// instead of as the mail itself.
     pub encapsulate: bool,
-    /// Mails waiting to be sent to moderators; posts to moderated groups are put off beyond it. As many about control messages
-    /// (`control.mail_to`) may wait beside them, which never keep one another waiting.
+    /// Mails waiting to be sent to moderators; posts to moderated groups are put off beyond it. One user, or without a login one network
+    /// (an IPv4 address, an IPv6 /48), may have a quarter of them waiting. As many about control messages (`control.mail_to`) may wait
+    /// beside them, which never keep one another waiting.
     pub queue_mails_max: u32,
     /// The first pause after a mail could not be sent, seconds; each is twice the one before.
     pub retry_s_min: u64,

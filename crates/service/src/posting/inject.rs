@@ -11,8 +11,8 @@ use newsreel_wire::{MessageId, UnixTime};
 use super::{PostingConfig, Proto, mail_id};
 use crate::cancel_lock::{Locksmith, Owner};
 
-/// Octets of an account's hash; twice as many digits.
-pub const ACCOUNT_OCTETS: usize = 12;
+/// A hash that stands for a poster.
+pub type Account = [u8; 12];
 
 /// What is true of this server and this poster.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Site<'a> {
     /// The settings.
     pub config: &'a PostingConfig,
     /// The keyed hash of the account or address; see [`account`].
-    pub account: Option<[u8; ACCOUNT_OCTETS]>,
+    pub account: Option<Account>,
     /// The poster's address, where it may be told.
     pub address: Option<std::net::IpAddr>,
     /// The locks it gets; none if it is to have none.
@@ -47,7 +47,7 @@ pub fn account(
     key: &[u8; 32],
     user: Option<&str>,
     network: Option<std::net::IpAddr>,
-) -> Option<[u8; ACCOUNT_OCTETS]> {
+) -> Option<Account> {
     let mut hash = blake3::Hasher::new_derive_key("newsreel 2026-11 posting-account");
     hash.update(key);
     match (user, network) {
@@ -289,7 +289,7 @@ mod tests {
         let site = Site {
             path_identity: "news.a.example",
             config: &config,
-            account: Some([0xab; ACCOUNT_OCTETS]),
+            account: Some([0xab; 12]),
             address: Some([192, 0, 2, 7].into()),
             locks: None,
             now: NOW,

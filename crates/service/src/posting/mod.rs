@@ -25,7 +25,7 @@ pub use check::{HEADER_LINE_OCTETS_MAX, Proto, check, own_id};
 pub use config::{ModerationConfig, PostingClients, PostingConfig};
 pub use groups::destination;
 pub use ids::{IdMaker, mail_id};
-pub use inject::{ACCOUNT_OCTETS, Locks, Site, account};
+pub use inject::{Account, Locks, Site, account};
 pub use limits::{KEYS_MAX as LIMITED_KEYS_MAX, PostLimits};
 pub use moderators::{Moderators, address_of};
 
@@ -48,11 +48,15 @@ pub struct Mail {
 
 /// Where mails are put: to moderators, or about control messages.
 pub trait MailDrop: Send + Sync + std::fmt::Debug {
-    /// Keeps a mail until it is sent, also over a power cut.  Waits for the disk.
+    /// Whether a mail with this article was kept, sent or not, as far as that is remembered.  Waits for nothing.
+    fn knows(&self, id: &OfferedId) -> bool;
+
+    /// Keeps a mail until it is sent, also over a power cut.  It takes a place of the share of who posts it; nobody's in
+    /// particular is the server's own.  Waits for the disk.
     ///
     /// # Errors
     /// What the poster is told: nothing was kept.
-    fn submit(&self, mail: &Mail) -> Result<(), MailRefused>;
+    fn submit(&self, mail: &Mail, poster: Option<Account>) -> Result<(), MailRefused>;
 }
 
 /// Why a mail was not kept.
@@ -62,6 +66,8 @@ pub enum MailRefused {
     Again,
     /// Too many are waiting, or the disk has no room.
     Full,
+    /// Too many of this poster's are waiting.
+    Share,
     /// The disk failed; it was logged.
     Failed,
 }
@@ -71,6 +77,7 @@ impl From<MailRefused> for Outcome {
         match refused {
             MailRefused::Again => Self::Rejected(Reject::MailedBefore),
             MailRefused::Full => Self::Deferred(Defer::Full),
+            MailRefused::Share => Self::Deferred(Defer::MailShare),
             MailRefused::Failed => Self::Failed,
         }
     }

@@ -1,9 +1,11 @@
 //! COMPRESS: from the next octet on both directions are compressed (RFC 8054).
 //!
-//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many, and of those a quarter for one network.
+//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many, and of those a quarter for one site
+//! (an IPv4 address, an IPv6 /48).
 
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
+use newsreel_wire::site_of;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::Core;
@@ -47,7 +49,11 @@ where
         core.reply(
             "403 Something came behind COMPRESS; say it once more and wait for the reply\r\n",
         );
-    } else if let Some(place) = core.shared.compressed.take(core.connection.address()) {
+    } else if let Ok(place) = core
+        .shared
+        .compressed
+        .take(core.connection.address().map(site_of))
+    {
         core.compressing = Some(place);
         core.reply("206 Compressed from here on\r\n");
         core.flush().await?;

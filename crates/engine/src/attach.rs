@@ -256,7 +256,7 @@ impl Walk {
 }
 
 /// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
-fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
+pub(crate) fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
     let start = token.position();
     let end = start.offset().saturating_add(POSITION_UNIT);
     let end = Position::checked(start.cycle(), end);

@@ -221,6 +221,8 @@ pub struct ScrubReport {
     pub articles: u64,
     /// Sound ones that nobody is led to any more: they were cancelled, expired or moved.
     pub withdrawn: u64,
+    /// Sound ones that the log does not know, as it was put back older than they are: attached from a copy of the buffer they come back.
+    pub unknown: u64,
     /// Octets that were read.
     pub octets: u64,
     /// Seconds it took.
@@ -246,6 +248,8 @@ pub struct ScrubbedBuffer {
     pub articles: u64,
     /// Sound ones that nobody is led to any more: they were cancelled, expired or moved.
     pub withdrawn: u64,
+    /// Sound ones that the log does not know, as it was put back older than they are: attached from a copy of the buffer they come back.
+    pub unknown: u64,
     /// Octets that were read.
     pub octets: u64,
     /// Damaged places.

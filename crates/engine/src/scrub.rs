@@ -209,9 +209,11 @@ impl Scrubber for Asked<'_> {
         self.report.articles += piece.tally.articles;
         self.report.octets += piece.tally.octets;
         self.report.withdrawn += piece.withdrawn;
+        self.report.unknown += piece.unknown;
         if let Some(buffer) = self.report.buffers.last_mut() {
             buffer.articles += piece.tally.articles;
             buffer.withdrawn += piece.withdrawn;
+            buffer.unknown += piece.unknown;
             buffer.octets += piece.tally.octets;
         }
         let done = self.before + piece.passed.min(self.live);

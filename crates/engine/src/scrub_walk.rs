@@ -12,6 +12,7 @@ use std::time::Duration;
 use newsreel_store::{BufferReader, Error as StoreError, HeaderWrite};
 use newsreel_wire::{BufferId, IdHash, Position, Token, TokenText};
 
+use crate::attach::is_withdrawn;
 use crate::counters::Counters;
 use crate::pace::Pace;
 use crate::report::Damage;
@@ -33,6 +34,8 @@ pub(crate) struct Piece {
     pub(crate) tally: Tally,
     /// Articles that were compared and that nobody is led to any more.
     pub(crate) withdrawn: u64,
+    /// Articles that were compared and that a log which was put back older than they are does not know.
+    pub(crate) unknown: u64,
     /// How long to wait now.
     pub(crate) pause: Duration,
 }
@@ -69,9 +72,26 @@ struct Scrub<'a> {
     /// Sound articles since the last piece, and such as nobody is led to.
     articles: u64,
     withdrawn: u64,
+    unknown: u64,
 }
 
 impl Scrub<'_> {
+    /// Counts one that nobody is led to: it was withdrawn, or it lies behind what a log knows that was put back.
+    fn gone(&mut self, token: &Token, id_hash: &IdHash) {
+        let shared = self.shared;
+        let is_behind = shared
+            .scrubs
+            .lock()
+            .is_distrusted(token.buffer(), token.position());
+        let is_unknown = is_behind
+            && matches!(shared.views.history().lookup(id_hash), Ok(None))
+            && !is_withdrawn(self.buffer, token);
+        match is_unknown {
+            true => self.unknown += 1,
+            false => self.withdrawn += 1,
+        }
+    }
+
     /// Notes what a step met; whether the walk goes back to it, as it was written again.
     fn meets(&mut self, met: Met, walk: &mut Walk<'_>, scrubber: &mut dyn Scrubber) -> bool {
         let (shared, buffer) = (self.shared, self.buffer);
@@ -84,10 +104,11 @@ impl Scrub<'_> {
                 ..
             } => {
                 match is_withdrawn {
-                    true => self.withdrawn += u64::from(!is_left),
+                    _ if is_left => {}
+                    true => self.gone(&token, &id_hash),
                     false => {
-                        self.articles += u64::from(!is_left && self.before == 0);
-                        self.before = self.before.saturating_sub(u64::from(!is_left));
+                        self.articles += u64::from(self.before == 0);
+                        self.before = self.before.saturating_sub(1);
                     }
                 }
                 let met = (token, id_hash);
@@ -127,6 +148,7 @@ impl Scrub<'_> {
         let tally = shared.scrubbed(std::mem::take(&mut self.articles), octets);
         Piece {
             withdrawn: std::mem::take(&mut self.withdrawn),
+            unknown: std::mem::take(&mut self.unknown),
             ..piece(
                 shared,
                 (walk.settled_at(), walk.octets_passed()),
@@ -222,6 +244,7 @@ fn walk_buffer(
         before,
         articles: 0,
         withdrawn: 0,
+        unknown: 0,
     };
     let (mut is_overtaken, mut is_over) = (false, false);
     while !is_over {
@@ -259,6 +282,7 @@ fn piece(shared: &Shared, (at, passed): (Position, u64), tally: Tally, pace: &mu
         passed,
         tally,
         withdrawn: 0,
+        unknown: 0,
         pause: pace.pause(tally.octets, shared.clock.monotonic()),
     }
 }

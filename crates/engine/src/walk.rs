@@ -196,6 +196,12 @@ impl<'a> Walk<'a> {
         Ok(met)
     }
 
+    /// What lies there is not on its way, whatever its sequence.
+    fn is_behind_old_log(&self, token: &Token) -> bool {
+        let scrubs = self.shared.scrubs.lock();
+        scrubs.is_distrusted(token.buffer(), token.position())
+    }
+
     fn record_met(
         &mut self,
         (token, sequence, id_hash): (Token, Sequence, IdHash),
@@ -207,8 +213,9 @@ impl<'a> Walk<'a> {
             self.logged_behind = Some(sequence);
             // What came since the history was asked, or is on its way, is expected by nobody.
             let may_be_withdrawn = !is_expected && !self.expected.is_blind();
-            let is_withdrawn =
-                may_be_withdrawn && sequence <= self.shared.committed() && !is_wanted();
+            let is_withdrawn = may_be_withdrawn
+                && (sequence <= self.shared.committed() || self.is_behind_old_log(&token))
+                && !is_wanted();
             return Met::Sound {
                 token,
                 sequence,

@@ -37,6 +37,12 @@ pub(super) fn run(buffers: &[String], rate: Option<u64>, spool: &LookArgs) -> Re
         }
         let seconds = output::duration(&report["seconds"]);
         output::text(&format!("in all {} in {seconds}\n", counts(&report)))?;
+        if report["unknown"].as_u64().is_some_and(|count| count > 0) {
+            output::text(
+                "what the log does not know came behind it: a log that is older than its buffers was put back; `newsreel store attach` of \
+                 copies of the buffers brings it back, and docs/buffers.md, \"From elsewhere\", says with which numbers\n",
+            )?;
+        }
     }
     let more = report["damaged_omitted"].as_u64().unwrap_or(0);
     let count = damaged.len() as u64 + more;
@@ -53,13 +59,15 @@ pub(super) fn run(buffers: &[String], rate: Option<u64>, spool: &LookArgs) -> Re
 }
 
 fn counts(report: &Value) -> String {
-    let withdrawn = match report["withdrawn"].as_u64() {
+    let more = |key: &str, what: &str| match report[key].as_u64() {
         None | Some(0) => String::new(),
-        Some(withdrawn) => format!(", {withdrawn} withdrawn"),
+        Some(count) => format!(", {count} {what}"),
     };
     format!(
-        "{} sound{withdrawn}, {} read",
+        "{} sound{}{}, {} read",
         output::count(report["articles"].as_u64().unwrap_or(0), "article"),
+        more("withdrawn", "withdrawn"),
+        more("unknown", "that the log does not know"),
         output::octets(&report["octets"])
     )
 }

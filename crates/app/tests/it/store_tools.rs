@@ -363,15 +363,25 @@ fn cancelled_articles_are_marked(buffers: &Path) {
     assert_eq!(verified.matches(" the register, which says").count(), 2);
 }
 
-/// Another server takes in what one left behind, while it runs.
+/// Buffers with blocks of so many octets.
+fn with_blocks(octets: u32) -> Spool {
+    let with = format!("octets = \"8MiB\"\nblock_octets = {octets}");
+    Spool::with(&Spool::changed(&[("octets = \"8MiB\"", &with)]))
+}
+
+/// Another server takes in what one left behind, while it runs, whatever the blocks of either.
 #[test]
 fn what_another_server_left_is_attached() {
-    let old = Spool::new();
-    fed(&old).kill();
+    for (old, new) in [(64, 4096), (4096, 64)] {
+        is_attached(&with_blocks(old), &with_blocks(new));
+    }
+}
+
+fn is_attached(old: &Spool, spool: &Spool) {
+    fed(old).kill();
     let old_buffers = old.path().join("buffers");
     let paths = ["A", "B"].map(|name| old_buffers.join(name).display().to_string());
     let command = ["store", "attach", &paths[0], &paths[1]];
-    let spool = Spool::new();
     let server = spool.serve();
     let refused = spool.run(&command);
     let (told, error) = (refused.stdout, refused.stderr);

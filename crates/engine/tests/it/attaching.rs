@@ -720,6 +720,7 @@ async fn what_has_no_room_is_told() {
         assert_eq!(small.problems(), [""; 0], "{octets}");
     }
     assert!(refused > 1 && taken > 1, "{refused} refused, {taken} taken");
+    assert_own_make_room(&world).await;
     // Segments drop by arrival: what would go at once does not come.
     let disk = MemoryDisk::new();
     let paths = copy(&world, "/spool/buffers", &disk);
@@ -731,5 +732,32 @@ async fn what_has_no_room_is_told() {
         let why = "older than its set keeps, `set.keep_s`";
         assert_eq!(refused, [(why, ARTICLES as u64)], "{dry_run}");
         assert_eq!((report.taken, report.shortages), (0, vec![]));
+    }
+}
+
+/// A full set gives up its own oldest ones for what comes, and how much is said.
+async fn assert_own_make_room(old: &World) {
+    for (own, is_told) in [(1, false), (2000, true)] {
+        let disk = MemoryDisk::new();
+        let paths = copy(old, "/spool/buffers", &disk);
+        let small = World::on(Arc::new(disk), config(4 << 20));
+        let own: Vec<_> = (5000..5000 + own).map(filled).collect();
+        for some in own.chunks(100) {
+            small.send(some).await;
+        }
+        for dry_run in [true, false] {
+            let report = attach(&small, &paths, false, dry_run);
+            assert_eq!((report.taken, &report.shortages[..]), (1000, &[][..]));
+            let told = report.makes_room.join(";");
+            let is_so = told.contains("of what set main has now, the oldest, goes to make room");
+            assert_eq!(
+                (is_so, report.makes_room.len()),
+                (is_told, usize::from(is_told)),
+                "{told}"
+            );
+        }
+        let is_gone = small.by_id(&own[0].0).await.is_none();
+        assert_eq!(is_gone, is_told);
+        assert!(small.by_id("<0@t.example>").await.is_some());
     }
 }

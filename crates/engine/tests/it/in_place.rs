@@ -511,6 +511,52 @@ async fn a_lost_catalogue_is_made_again_from_the_files_that_lend() {
     }
 }
 
+/// Wherever the power goes while cards are made again: the same again makes the rest, under the same numbers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_while_cards_are_made_again_costs_nothing() {
+    let (old, _) = source(false).await;
+    let (memory, world) = beside(&old);
+    attach(&world);
+    let (lines, texts) = (lines_of(&world).await, texts(&world).await);
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    for set in SETS {
+        let dir = Path::new("/spool/articles").join(set).join(".catalogue");
+        for entry in memory.list(&dir).unwrap() {
+            memory.remove(&dir.join(entry.name)).unwrap();
+        }
+        memory.sync_dir(&dir).unwrap();
+    }
+    let (mut stopped, mut partly) = (0, 0);
+    for (op, part) in [(Op::Write, "/.catalogue/"), (Op::Sync, "/.catalogue/")] {
+        for nth in 1..6 {
+            let what = format!("{op} {part} {nth}");
+            let memory = memory.crash_losing_all();
+            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+            let world = open_on(Arc::new(faulty.clone()), &config, &clock);
+            faulty.add(Fault::new(op, part, Effect::Stop).nth(nth));
+            let made = world.engine.attach(&in_place(false), &mut |_, _| true);
+            stopped += usize::from(made.is_err() || made.is_ok_and(|it| it.cards_made < ALL));
+            let left = memory.crash(nth);
+            drop(world);
+            let world = open_on(Arc::new(left), &config, &clock);
+            let report = attach(&world);
+            assert_eq!(report.cards_lost, 0, "{what}: {report:?}");
+            assert_eq!(report.cards_made + report.known, ALL, "{what}");
+            partly += usize::from(report.known > 0 && report.cards_made > 0);
+            let world = world.restart();
+            assert_eq!(lines_of(&world).await, lines, "{what}");
+            assert_eq!(self::texts(&world).await, texts, "{what}");
+            assert_eq!(world.problems(), [""; 0], "{what}");
+        }
+    }
+    assert!(
+        stopped > 3 && partly > 0,
+        "{stopped} stops, {partly} in the middle"
+    );
+}
+
 async fn lines_of(world: &World) -> Vec<Vec<String>> {
     let mut lines = Vec::new();
     for group in GROUPS {

@@ -16,10 +16,11 @@ pub struct ListenConfig {
     pub tls_addresses: Vec<SocketAddr>,
     /// Connections at the same time, in all.
     pub connections_max: usize,
-    /// Connections at the same time from one address (IPv6: one /64 network); no more than `connections_max`.
+    /// Connections at the same time from one address (IPv6: one /64 network; from a /56 four times, from a /48 sixteen times as
+    /// many); no more than `connections_max`.
     pub connections_per_address_max: usize,
-    /// New connections a second from one address (IPv6: one /64 network), those of two seconds at once; more are refused, and who does not
-    /// cease is shut out for ten seconds. 0: any number.
+    /// New connections a second from one address (IPv6: one /64 network; from a /56 four times, from a /48 sixteen times as many),
+    /// those of two seconds at once; more are refused, and who does not cease is shut out for ten seconds. 0: any number.
     pub connections_per_s_per_address_max: u32,
     /// Whether connections from this machine count against the total only.
     pub loopback_unlimited: bool,

@@ -1,14 +1,15 @@
 //! Counting connections: in all and per address, those that are there and those that come.
 //!
 //! An [`Admission`] is a connection's place; it is given back when dropped, however the connection ends.  The table
-//! has one entry per address that is connected now, and those of addresses that came faster than they may ([`Kept`]).
+//! has an entry for each network of an address that is connected now, and those of who came faster than they may ([`Kept`]): of
+//! IPv6 a /56 and a /48 have theirs besides the /64, and may do four times and sixteen times as much ([`networks_around`]).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use newsreel_wire::network_of;
+use newsreel_wire::networks_around;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -31,7 +32,7 @@ pub struct Limits {
 #[derive(Debug)]
 struct State {
     open: usize,
-    networks: Kept<IpAddr, Comers>,
+    networks: Kept<(IpAddr, u8), Comers>,
     total_max: usize,
     per_address_max: usize,
     per_s_per_address_max: u32,
@@ -48,7 +49,7 @@ pub const FLOOD_REFUSALS: u32 = 200;
 const COUNTED_FOR: Duration = Duration::from_secs(1);
 
 /// How fast connections come from a network.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Comers {
     pace: Bucket,
     /// So many were refused since then.
@@ -63,13 +64,26 @@ impl Dues for Comers {
 }
 
 impl Comers {
+    const fn none_yet(now: Instant) -> Self {
+        Self {
+            pace: Bucket::new(0),
+            refused: 0,
+            since: now,
+        }
+    }
+
+    /// One more; false: so many may not come.
+    fn come(&mut self, per_s: u64, now: Instant) -> bool {
+        self.pace.take(per_s, per_s * SECONDS_AT_ONCE, now)
+    }
+
     /// Why one more that came is not let in: for this, or by now for more.
-    fn refuse(&mut self, why: Refusal, now: Instant) -> Refusal {
+    fn refuse(&mut self, why: Refusal, weight: u32, now: Instant) -> Refusal {
         if now - self.since >= COUNTED_FOR {
             (self.since, self.refused) = (now, 0);
         }
         self.refused += 1;
-        match self.refused >= FLOOD_REFUSALS {
+        match self.refused >= FLOOD_REFUSALS.saturating_mul(weight) {
             true => Refusal::Flood,
             false => why,
         }
@@ -107,7 +121,8 @@ impl Refusal {
 #[derive(Debug)]
 pub struct Admission {
     limits: Arc<Limits>,
-    key: Option<IpAddr>,
+    /// Where those are counted.
+    counted: Option<IpAddr>,
     id: u64,
     peer: SocketAddr,
     pub(crate) is_tls: bool,
@@ -137,8 +152,10 @@ impl Drop for Admission {
     fn drop(&mut self) {
         let mut state = self.limits.state.lock();
         state.open = state.open.saturating_sub(1);
-        if let Some(key) = self.key {
-            state.networks.go(key);
+        if let Some(address) = self.counted {
+            for (network, _) in networks_around(address) {
+                state.networks.go(network);
+            }
             state.networks.tidy(Instant::now());
         }
     }
@@ -162,34 +179,43 @@ pub struct LimitsSnapshot {
 }
 
 impl State {
-    /// Counts one more, of a network where those are counted.
-    fn admit(&mut self, network: Option<IpAddr>) -> Result<(), Refusal> {
+    /// Counts one more, of an address where those are counted.
+    fn admit(&mut self, counted: Option<IpAddr>) -> Result<(), Refusal> {
         let is_full = self.open >= self.total_max;
-        if let Some(key) = network {
-            let (most, now) = (self.per_address_max, Instant::now());
-            let per_s: u64 = self.per_s_per_address_max.into();
-            let nobody = || Comers {
-                pace: Bucket::new(per_s),
-                refused: 0,
-                since: now,
-            };
+        if let Some(address) = counted {
+            let now = Instant::now();
             self.networks.tidy(now);
-            let has_most = self.networks.connections(&key) as usize >= most;
-            let comers = self.networks.note(key, nobody);
-            if is_full {
-                return Err(comers.refuse(Refusal::Total, now));
+            self.refused(address, is_full, now)?;
+            let per_s = u64::from(self.per_s_per_address_max);
+            for (network, weight) in networks_around(address) {
+                let comers = self.networks.come(network, || Comers::none_yet(now));
+                comers.come(per_s * u64::from(weight), now);
             }
-            if has_most {
-                return Err(comers.refuse(Refusal::Address, now));
-            }
-            if !comers.pace.take(per_s, per_s * SECONDS_AT_ONCE, now) {
-                return Err(comers.refuse(Refusal::Rate, now));
-            }
-            self.networks.come(key, nobody);
         } else if is_full {
             return Err(Refusal::Total);
         }
         self.open += 1;
+        Ok(())
+    }
+
+    /// Why one more is not let in.  A wide network is asked before those in it: what it refuses fills the table with none of
+    /// these, and what one of these is refused counts for itself alone.
+    fn refused(&mut self, address: IpAddr, is_full: bool, now: Instant) -> Result<(), Refusal> {
+        let per_s = u64::from(self.per_s_per_address_max);
+        for (network, weight) in networks_around(address).rev() {
+            let most = self.per_address_max.saturating_mul(weight as usize);
+            let has_most = self.networks.connections(&network) as usize >= most;
+            let comers = self.networks.note(network, || Comers::none_yet(now));
+            let has_room = comers.clone().come(per_s * u64::from(weight), now);
+            let why = match is_full {
+                true => (weight == 1).then_some(Refusal::Total),
+                false if has_most => Some(Refusal::Address),
+                false => (!has_room).then_some(Refusal::Rate),
+            };
+            if let Some(why) = why {
+                return Err(comers.refuse(why, weight, now));
+            }
+        }
         Ok(())
     }
 }
@@ -235,10 +261,10 @@ impl Limits {
     /// # Errors
     /// When a limit is reached.
     pub fn admit(self: &Arc<Self>, peer: SocketAddr) -> Result<Admission, Refusal> {
-        let key = network_of(peer.ip());
+        let address = peer.ip().to_canonical();
         let mut state = self.state.lock();
-        let counted = !(state.loopback_unlimited && key.is_loopback());
-        if let Err(refusal) = state.admit(counted.then_some(key)) {
+        let counted = Some(address).filter(|it| !(state.loopback_unlimited && it.is_loopback()));
+        if let Err(refusal) = state.admit(counted) {
             drop(state);
             let count = match refusal {
                 Refusal::Total => &self.refused_total,
@@ -253,7 +279,7 @@ impl Limits {
         let id = self.next_id();
         Ok(Admission {
             limits: Arc::clone(self),
-            key: counted.then_some(key),
+            counted,
             id,
             peer,
             is_tls: false,
@@ -330,6 +356,54 @@ mod tests {
             limits.admit(from("::ffff:192.0.2.1")).unwrap_err(),
             Refusal::Address
         );
+    }
+
+    /// Who has a /48 has 65,536 networks, and each of them could have as many connections as one address.
+    #[tokio::test(start_paused = true)]
+    async fn who_has_a_wide_network_is_few() {
+        let limits = limits(1000, 2, true);
+        let connect = |text: String| limits.admit(from(&text));
+        let of_56 = |n: u32| format!("2001:db8:7:{:x}::1", n & 0xff);
+        let of_48 = |n: u32| format!("2001:db8:8:{:x}::1", n * 0x100);
+        let mut all: Vec<Admission> = (0..8).map(|n| connect(of_56(n)).unwrap()).collect();
+        assert_eq!(connect(of_56(8)).unwrap_err(), Refusal::Address);
+        all.push(connect("2001:db8:7:100::1".to_owned()).unwrap());
+        all.extend((0..32).map(|n| connect(of_48(n)).unwrap()));
+        assert_eq!(connect(of_48(32)).unwrap_err(), Refusal::Address);
+        all.push(connect("2001:db8:9::1".to_owned()).unwrap());
+        // What is refused counts nowhere, and who goes gives its place back everywhere.
+        all.swap_remove(0);
+        all.push(connect(of_56(8)).unwrap());
+        assert_eq!(connect(of_56(9)).unwrap_err(), Refusal::Address);
+        drop(all);
+        tokio::time::advance(COUNTED_FOR).await;
+        limits.state.lock().networks.tidy(Instant::now());
+        assert_eq!(limits.state.lock().networks.len(), (0, 0));
+    }
+
+    /// New connections from many networks of a /48 each came as from an address of its own, however fast; what one network of it is
+    /// refused is none of the others' business.
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_from_a_wide_network_is_refused() {
+        let limits = Limits::new(&ListenConfig {
+            connections_per_s_per_address_max: 1,
+            ..ListenConfig::default()
+        });
+        let connect = |n: u32| limits.admit(from(&format!("2001:db8:8:{:x}::1", n * 0x100)));
+        assert_eq!((0..1000).filter(|_| connect(0).is_ok()).count(), 2);
+        assert_eq!((1..100).filter(|n| connect(*n).is_ok()).count(), 30);
+        assert_eq!(connect(100).unwrap_err(), Refusal::Rate);
+        // Nor does its table fill with those: the wide network alone has something to pay.
+        let known = limits.state.lock().networks.len().0;
+        (101..200).for_each(|n| drop(connect(n)));
+        assert_eq!(limits.state.lock().networks.len().0, known);
+        for n in 0..FLOOD_REFUSALS * 16 {
+            drop(connect(n % 0x100));
+        }
+        assert_eq!(connect(0).unwrap_err(), Refusal::Flood);
+        assert!(limits.admit(from("2001:db8:9::1")).is_ok());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!((0..100).filter(|n| connect(*n).is_ok()).count(), 16);
     }
 
     #[test]

@@ -307,7 +307,10 @@ mod tests {
         let greedy = account(&budget, "2001:db8::1");
         let held: Vec<Hold> = std::iter::from_fn(|| greedy.hold(10).ok()).collect();
         assert_eq!(held.len(), 10, "a quarter");
-        assert!(account(&budget, "2001:db8::2").hold(1).is_err(), "the same");
+        assert!(
+            account(&budget, "2001:db8:0:1::2").hold(1).is_err(),
+            "the same"
+        );
         assert!(account(&budget, "2001:db8:1::1").hold(100).is_ok());
         assert!(account(&budget, "192.0.2.1").hold(100).is_ok());
         drop(held);

@@ -32,7 +32,7 @@ pub use error::{
 pub use group::{GROUP_NAME_OCTETS_MAX, GroupName};
 pub use ids::{ArticleNumber, BufferId, GroupId, IdHash, Sequence, SetId, UnixTime};
 pub use message_id::{MESSAGE_ID_OCTETS_MAX, MESSAGE_ID_OCTETS_MIN, MessageId};
-pub use network::{network_of, site_of};
+pub use network::{network_of, networks_around, site_of};
 pub use range::NumberRange;
 pub use token::{
     BUFFER_NAME_OCTETS_MAX, CYCLE_MAX, OFFSET_MAX, POSITION_UNIT, Position, TOKEN_OCTETS, Token,

@@ -81,7 +81,8 @@ pub struct AccessRule {
     pub commands_per_s_per_user_max: u32,
     /// Connections at the same time of all whom it is for; 0: any number.
     pub connections_max: u32,
-    /// Connections at the same time from one address (IPv6: one /64 network); 0: any number.
+    /// Connections at the same time from one address (IPv6: one /64 network; from a /56 four times, from a /48 sixteen times as
+    /// many); 0: any number.
     pub connections_per_address_max: u32,
     /// Connections at the same time of one user who has logged in; 0: any number.
     pub connections_per_user_max: u32,

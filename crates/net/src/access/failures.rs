@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use newsreel_wire::network_of;
+use newsreel_wire::{network_of, networks_around};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -24,9 +24,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// No answer takes longer than this, unless judging it did.
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(16);
-
-/// Wider networks, by their length: so many failures are one.
-const WIDER: [(u8, u32); 2] = [(56, 4), (48, 16)];
 
 /// Whose failures are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -80,20 +77,16 @@ struct Tables {
 
 /// The networks around an address, and how many failures of each are one.
 pub(super) fn around(address: IpAddr) -> impl Iterator<Item = (IpNet, u32)> {
-    let network = network_of(address);
-    let (own, wider) = match network {
-        IpAddr::V6(v6) if !v6.is_loopback() => (64, WIDER.as_slice()),
-        IpAddr::V6(_) => (128, [].as_slice()),
-        IpAddr::V4(_) => (32, [].as_slice()),
-    };
-    let all = std::iter::once((own, 1)).chain(wider.iter().copied());
-    all.filter_map(move |(bits, weight)| Some((IpNet::new(network, bits).ok()?.trunc(), weight)))
+    networks_around(address)
+        .filter_map(|((network, bits), weight)| Some((IpNet::new(network, bits).ok()?, weight)))
 }
 
 /// What a network was counted by.
 fn weight_of(network: &IpNet) -> u32 {
-    let is_this = |(bits, _): &&(u8, u32)| *bits == network.prefix_len();
-    WIDER.iter().find(is_this).map_or(1, |(_, weight)| *weight)
+    let mut around = around(network.addr());
+    around
+        .find(|(it, _)| it == network)
+        .map_or(1, |(_, weight)| weight)
 }
 
 /// Room for one more: the oldest goes, where there are as many as there may be.

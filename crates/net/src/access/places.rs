@@ -1,13 +1,13 @@
-//! Counting connections by entry of `[[access]]`: of all whom it is for, from one address, and of one user; and the paces that they
-//! share.
+//! Counting connections by entry of `[[access]]`: of all whom it is for, from one address and (IPv6) the wider networks around it, and
+//! of one user; and the paces that they share.
 //!
-//! A [`Place`] is given back when dropped.  The table has at most three entries a connection, and those of paces that outlive
+//! A [`Place`] is given back when dropped.  The table has at most five entries a connection, and those of paces that outlive
 //! theirs ([`Kept`]).
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use newsreel_wire::network_of;
+use newsreel_wire::networks_around;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -20,6 +20,8 @@ use crate::kept::{Dues, Kept};
 enum Of {
     All,
     Network(IpAddr),
+    /// A network around one, by its length.
+    Wider(IpAddr, u8),
     User(String),
 }
 
@@ -69,11 +71,15 @@ impl Places {
             octets: Default::default(),
             commands: Default::default(),
         };
-        let of_all = (Of::All, grant.connections_max);
-        let network = Of::Network(network_of(address));
-        let of_network = (network, grant.connections_per_address_max);
-        let is_taken =
-            place.count(&[of_all, of_network]) && user.is_none_or(|user| place.count_user(user));
+        let mut these = vec![(Of::All, grant.connections_max)];
+        these.extend(networks_around(address).map(|((network, bits), weight)| {
+            let of = match weight {
+                1 => Of::Network(network),
+                _ => Of::Wider(network, bits),
+            };
+            (of, grant.connections_per_address_max.saturating_mul(weight))
+        }));
+        let is_taken = place.count(&these) && user.is_none_or(|user| place.count_user(user));
         is_taken.then_some(place)
     }
 }
@@ -108,7 +114,7 @@ impl Place {
         }
         for (of, _) in these {
             let (octets, commands) = match of {
-                Of::All => (0, 0),
+                Of::All | Of::Wider(..) => (0, 0),
                 Of::Network(_) => (
                     grant.octets_per_s_per_address_max,
                     grant.commands_per_s_per_address_max,
@@ -123,7 +129,7 @@ impl Place {
                 commands: SharedPace::new(commands.into()),
             });
             let place = match of {
-                Of::All => None,
+                Of::All | Of::Wider(..) => None,
                 Of::Network(_) => Some(0),
                 Of::User(_) => Some(1),
             };
@@ -221,6 +227,28 @@ mod tests {
         drop(first);
         assert!(take("192.0.2.3").is_some());
         drop((_second, _third));
+        assert!(is_empty(&places));
+    }
+
+    /// Who has a /48 could have the connections of 65,536 addresses.
+    #[test]
+    fn who_has_a_wide_network_is_few() {
+        let places = Arc::new(Places::default());
+        let grant = Arc::new(Grant {
+            connections_per_address_max: 2,
+            ..Grant::everything("a")
+        });
+        let take = |n: u32| {
+            let address = format!("2001:db8:{:x}:{:x}::1", 8 + n / 256, (n % 256) * 0x100);
+            places.take(&grant, address.parse().unwrap(), None)
+        };
+        let mut all: Vec<Place> = (0..32).map(|n| take(n).unwrap()).collect();
+        assert!(take(32).is_none());
+        all.push(take(256).unwrap());
+        all.swap_remove(0);
+        all.push(take(32).unwrap());
+        assert!(take(33).is_none());
+        drop(all);
         assert!(is_empty(&places));
     }
 

@@ -45,11 +45,12 @@ pub struct PostingConfig {
     /// Whether Path and Injection-Info tell the address a post came from. The keyed hash in `posting-account` tells
     /// posts of one address or user apart without it, and only who has the spool can find out whose they are.
     pub tell_address: bool,
-    /// Posts in a minute from one address (IPv4), network (IPv6 /64) or user, beyond which they are refused; 0: any number.
+    /// Posts in a minute from one address (IPv4), network (IPv6 /64; from a /56 four times, from a /48 sixteen times as many) or user,
+    /// beyond which they are refused; 0: any number.
     pub articles_per_minute_max: u32,
     /// Who has posted too often waits at least a second, and twice as long each time that is not heeded, up to this, seconds.
     pub backoff_s_max: u64,
-    /// Posts in 24 hours from one address, network or user; 0: any number. Counted in memory: a start begins anew.
+    /// Posts in 24 hours from one address, network (as above) or user; 0: any number. Counted in memory: a start begins anew.
     pub articles_per_day_max: u32,
 }
 

@@ -1,12 +1,13 @@
 //! How often somebody may post: a bucket that fills in a minute, pauses that double, a day's quota.
 //!
-//! Kept in memory for each user, IPv4 address and IPv6 /64 that posts; bounded: where there are too many, those who posted
+//! Kept in memory for each user, IPv4 address and IPv6 /64 that posts, and for the /56 and /48 around it, which may post four times and
+//! sixteen times as much; bounded: where there are too many, those who posted
 //! longest ago are forgotten.  A pure state machine: the caller says what time it is (a clock that only goes on).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use newsreel_wire::network_of;
+use newsreel_wire::networks_around;
 
 use super::PostingConfig;
 use crate::reject::Reject;
@@ -21,7 +22,7 @@ const DAY_MS: u64 = 86_400_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     User(Box<str>),
-    Network(IpAddr),
+    Network((IpAddr, u8)),
 }
 
 /// What one of them did.
@@ -40,19 +41,17 @@ struct Count {
     today: u32,
 }
 
-/// Who is asked about a post; nobody where there are no limits.
+/// Who is asked about a post, and how many times as much as one address each may; nobody where there are no limits.
 fn keys(
     config: &PostingConfig,
     user: Option<&str>,
     address: Option<IpAddr>,
-) -> impl Iterator<Item = Key> {
+) -> impl Iterator<Item = (Key, u32)> {
     let is_limited = config.articles_per_minute_max > 0 || config.articles_per_day_max > 0;
-    let user = user.map(|user| Key::User(user.into()));
-    let network = address.map(|address| Key::Network(network_of(address)));
-    [user, network]
-        .into_iter()
-        .flatten()
-        .filter(move |_| is_limited)
+    let user = user.map(|user| (Key::User(user.into()), 1));
+    let networks = address.into_iter().flat_map(networks_around);
+    let networks = networks.map(|(network, weight)| (Key::Network(network), weight));
+    user.into_iter().chain(networks).filter(move |_| is_limited)
 }
 
 /// The counts of all who post.
@@ -75,7 +74,7 @@ impl PostLimits {
     ) -> Result<(), Reject> {
         // All are asked before any is charged.
         self.may(config, user, address, now_ms)?;
-        for key in keys(config, user, address) {
+        for (key, _) in keys(config, user, address) {
             self.count(&key, now_ms).charge(config);
         }
         Ok(())
@@ -92,7 +91,8 @@ impl PostLimits {
         address: Option<IpAddr>,
         now_ms: u64,
     ) -> Result<(), Reject> {
-        keys(config, user, address).try_for_each(|key| self.count(&key, now_ms).may(config, now_ms))
+        keys(config, user, address)
+            .try_for_each(|(key, weight)| self.count(&key, now_ms).may(config, weight, now_ms))
     }
 
     fn count(&mut self, key: &Key, now_ms: u64) -> &mut Count {
@@ -100,7 +100,7 @@ impl PostLimits {
             self.forget();
         }
         self.counts.entry(key.clone()).or_insert(Count {
-            room_ms: MINUTE_MS,
+            room_ms: u64::MAX,
             at_ms: now_ms,
             until_ms: 0,
             pause_ms: 0,
@@ -124,9 +124,10 @@ impl PostLimits {
 }
 
 impl Count {
-    fn may(&mut self, config: &PostingConfig, now_ms: u64) -> Result<(), Reject> {
-        let passed_ms = now_ms.saturating_sub(self.at_ms);
-        self.room_ms = self.room_ms.saturating_add(passed_ms).min(MINUTE_MS);
+    fn may(&mut self, config: &PostingConfig, weight: u32, now_ms: u64) -> Result<(), Reject> {
+        let (passed_ms, weight_ms) = (now_ms.saturating_sub(self.at_ms), u64::from(weight));
+        let room_ms = self.room_ms.saturating_add(passed_ms * weight_ms);
+        self.room_ms = room_ms.min(MINUTE_MS * weight_ms);
         self.at_ms = now_ms;
         if now_ms.saturating_sub(self.day_ms) >= DAY_MS {
             (self.day_ms, self.today) = (now_ms, 0);
@@ -139,11 +140,12 @@ impl Count {
                 return Err(Reject::PostedTooOften);
             }
             // Whoever kept quiet until the bucket was full begins anew.
-            if self.room_ms == MINUTE_MS {
+            if self.room_ms == MINUTE_MS * weight_ms {
                 self.pause_ms = 0;
             }
         }
-        if config.articles_per_day_max > 0 && self.today >= config.articles_per_day_max {
+        let a_day = config.articles_per_day_max.saturating_mul(weight);
+        if a_day > 0 && self.today >= a_day {
             return Err(Reject::QuotaUsed);
         }
         Ok(())
@@ -218,6 +220,30 @@ mod tests {
         assert_eq!(take(None, None, 7), Ok(()), "the control socket");
     }
 
+    /// Who has a /48 could post as much as 65,536 addresses.
+    #[test]
+    fn who_has_a_wide_network_posts_no_more_than_few() {
+        let of_56 = |n: u16| IpAddr::from([0x2001, 0xdb8, 7, n & 0xff, 0, 0, 0, 1]);
+        let of_48 = |n: u16| IpAddr::from([0x2001, 0xdb8, 8, n * 0x100, 0, 0, 0, 1]);
+        let elsewhere = IpAddr::from([0x2001, 0xdb8, 9, 0, 0, 0, 0, 1]);
+        for (config, refused, ms) in [
+            (config(3, 0), Reject::PostedTooOften, MINUTE_MS),
+            (config(0, 3), Reject::QuotaUsed, DAY_MS),
+        ] {
+            let mut limits = PostLimits::default();
+            let mut take = |address, at_ms| limits.take(&config, None, Some(address), at_ms);
+            let taken = |take: &mut dyn FnMut(u16) -> Result<(), Reject>| {
+                (0..100).take_while(|n| take(*n).is_ok()).count()
+            };
+            assert_eq!(taken(&mut |n| take(of_56(n), 0)), 12);
+            assert_eq!(take(of_56(99), 0), Err(refused));
+            assert_eq!(taken(&mut |n| take(of_48(n), 0)), 48);
+            assert_eq!(take(of_48(99), 0), Err(refused));
+            assert_eq!(take(elsewhere, 0), Ok(()));
+            assert_eq!(taken(&mut |n| take(of_48(n), ms)), 48);
+        }
+    }
+
     #[test]
     fn without_limits_nothing_is_kept_and_the_table_is_bounded() {
         let mut limits = PostLimits::default();
@@ -235,6 +261,6 @@ mod tests {
             assert!(limits.counts.len() <= KEYS_MAX);
         }
         let last = IpAddr::V4(std::net::Ipv4Addr::from_bits(KEYS_MAX as u32 + 999));
-        assert!(limits.counts.contains_key(&Key::Network(last)));
+        assert!(limits.counts.contains_key(&Key::Network((last, 32))));
     }
 }

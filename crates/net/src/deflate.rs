@@ -7,15 +7,26 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// Compressed octets of one direction that are kept.
 const HELD_OCTETS_MAX: usize = 16 << 10;
 
-/// How much work is made of compressing: the most that leaves a core 100 MB of overview in a second (decision 0016).
+/// How much work is made of compressing (decision 0016): so much for a connection that its network holds back, or that wants little ...
 const LEVEL: Compression = Compression::new(2);
+
+/// ... and so much where nothing but this processor does.
+const LEVEL_IN_HASTE: Compression = Compression::new(1);
+
+/// A connection is in haste that takes so much text in a second, and never lets us wait.
+const HASTE_OCTETS_PER_S: u128 = 16_000_000;
+
+/// How long it is looked at before that is said.
+const HASTE_LOOK: Duration = Duration::from_millis(50);
 
 /// Octets that may come beyond [`OCTETS_PAID_FOR`]: no compressor writes so many empty blocks.
 const FRUITLESS_OCTETS_MAX: usize = 64 << 10;
@@ -43,13 +54,58 @@ struct Both {
     fruitless: usize,
     /// The other side has ended its stream.
     is_over: bool,
-    deflate: Compress,
+    /// Made when something is sent: who sends nothing but what ends its connection costs no compressor.
+    deflate: Option<Compress>,
+    haste: Haste,
     /// What is compressed and not sent yet.
     going: Held,
     /// What was written since the last flush may still be in the compressor.
     is_unflushed: bool,
     /// Our stream is ended.
     is_ended: bool,
+}
+
+/// What tells how much compressing is worth on a connection.
+#[derive(Debug)]
+struct Haste {
+    since: Instant,
+    /// Octets of text since then.
+    text: u64,
+    /// The network had not taken what there was.
+    has_waited: bool,
+    is_there: bool,
+}
+
+impl Haste {
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            text: 0,
+            has_waited: false,
+            is_there: false,
+        }
+    }
+
+    /// Looks, if it is time; whether it changed.
+    fn has_changed(&mut self, now: Instant) -> bool {
+        let looked = now.saturating_duration_since(self.since);
+        if looked < HASTE_LOOK {
+            return false;
+        }
+        let per_s = u128::from(self.text) * 1_000_000 / looked.as_micros();
+        let is_there = per_s >= HASTE_OCTETS_PER_S && !self.has_waited;
+        let before = self.is_there;
+        *self = Self::new(now);
+        self.is_there = is_there;
+        is_there != before
+    }
+
+    const fn level(&self) -> Compression {
+        match self.is_there {
+            true => LEVEL_IN_HASTE,
+            false => LEVEL,
+        }
+    }
 }
 
 /// Octets between one side and the other.
@@ -98,7 +154,8 @@ impl<Io> Deflatable<Io> {
             came: Held::new(),
             fruitless: 0,
             is_over: false,
-            deflate: Compress::new(LEVEL, false),
+            deflate: None,
+            haste: Haste::new(Instant::now()),
             going: Held::new(),
             is_unflushed: false,
             is_ended: false,
@@ -145,12 +202,24 @@ impl Both {
 
     /// Compresses some octets, as far as there is room; how many.
     fn compress(&mut self, octets: &[u8], flush: FlushCompress) -> io::Result<usize> {
-        let before = self.deflate.total_in();
-        let deflated = self
+        let level = self.haste.level();
+        let deflate = self
             .deflate
-            .compress_vec(octets, &mut self.going.octets, flush);
+            .get_or_insert_with(|| Compress::new(level, false));
+        let before = deflate.total_in();
+        let deflated = deflate.compress_vec(octets, &mut self.going.octets, flush);
         deflated.map_err(io::Error::other)?;
-        Ok(len_of(self.deflate.total_in() - before))
+        let taken = deflate.total_in() - before;
+        self.haste.text += taken;
+        Ok(len_of(taken))
+    }
+
+    /// Compresses as it is worth from here on.  Behind a flush a stream without a header ends with a whole octet, and may go on by
+    /// another compressor.
+    fn look(&mut self, now: Instant) {
+        if self.haste.has_changed(now) {
+            self.deflate = None;
+        }
     }
 
     /// Sends what is compressed.
@@ -159,7 +228,9 @@ impl Both {
         Io: AsyncWrite + Unpin,
     {
         while !self.going.left().is_empty() {
-            let sent = ready!(Pin::new(&mut *io).poll_write(cx, self.going.left()))?;
+            let sent = Pin::new(&mut *io).poll_write(cx, self.going.left());
+            self.haste.has_waited |= sent.is_pending();
+            let sent = ready!(sent)?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -268,7 +339,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Deflatable<Io> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { io, both } = self.get_mut();
         if let Some(both) = both {
+            let has_sent = both.is_unflushed;
             ready!(both.poll_emptied(cx, io, FlushCompress::Sync))?;
+            if has_sent {
+                both.look(Instant::now());
+            }
         }
         Pin::new(io).poll_flush(cx)
     }
@@ -342,6 +417,61 @@ mod tests {
             read.unwrap();
             assert!(came == said, "{pipe_octets}");
         }
+    }
+
+    /// Text goes on, and whoever reads it sees no difference.
+    #[tokio::test]
+    async fn the_level_changes_on_the_way() {
+        let (mut one, mut other) = ends(1 << 20);
+        let text = b"a line of an overview, or what looks like one\r\n".repeat(2000);
+        let mut later = Instant::now();
+        for (nth, len) in [1, 90_000, 40, 90_000, 90_000, 0, 7]
+            .into_iter()
+            .enumerate()
+        {
+            one.write_all(&text[..len]).await.unwrap();
+            one.flush().await.unwrap();
+            let both = one.both.as_mut().unwrap();
+            let text_octets = if nth % 2 == 0 { 1 << 30 } else { 1 };
+            both.haste.text = text_octets;
+            later += Duration::from_secs(1);
+            both.look(later);
+            assert_eq!(both.haste.is_there, nth % 2 == 0, "{nth}");
+            let mut came = vec![0; len];
+            other.read_exact(&mut came).await.unwrap();
+            assert!(came == text[..len], "{nth}");
+        }
+    }
+
+    #[test]
+    fn who_waits_or_wants_little_is_not_in_haste() {
+        let now = Instant::now();
+        let look = |text, has_waited, ms| {
+            let mut haste = Haste {
+                text,
+                has_waited,
+                ..Haste::new(now)
+            };
+            let has_changed = haste.has_changed(now + Duration::from_millis(ms));
+            (has_changed, haste.level() == LEVEL_IN_HASTE)
+        };
+        assert_eq!(look(1_600_000, false, 100), (true, true));
+        assert_eq!(look(1_600_000, true, 100), (false, false));
+        assert_eq!(look(1_500_000, false, 100), (false, false));
+        // It is not told in so short a time.
+        assert_eq!(look(1_600_000, false, 49), (false, false));
+    }
+
+    /// A compressor takes memory and time: those who only send have none.
+    #[tokio::test]
+    async fn who_is_sent_nothing_has_no_compressor() {
+        let (mut one, mut other) = ends(64 << 10);
+        one.write_all(b"DATE\r\n").await.unwrap();
+        one.flush().await.unwrap();
+        other.read_exact(&mut [0; 6]).await.unwrap();
+        other.flush().await.unwrap();
+        let made = [&one, &other].map(|end| end.both.as_ref().unwrap().deflate.is_some());
+        assert_eq!(made, [true, false]);
     }
 
     /// What inflates to a thousand times itself is inflated as far as it is asked for.

@@ -753,6 +753,16 @@ mod tests {
         }
     }
 
+    /// A moderator posts what somebody else has dated, maybe long ago by an old program; a day that is not the date's is wrong whoever
+    /// wrote it.
+    #[test]
+    fn what_is_approved_may_have_an_obsolete_date() {
+        let approved = |date: &str| with(&format!("Approved: mod@a.example\nDate: {date}\n"));
+        assert_eq!(approved("1 Jan 26 00:00:00 EST"), Ok(()));
+        let wrong = Err((Reject::WrongWeekday, named("Date")));
+        assert_eq!(approved("Fri, 1 Jan 2026 00:00:00 +0000"), wrong);
+    }
+
     /// From may name several authors; which of them sends it was said by nobody.
     #[test]
     fn several_authors_have_a_sender() {

@@ -12,6 +12,7 @@ mod links;
 mod manifests;
 mod proofs;
 mod registries;
+mod sections;
 mod sizes;
 mod test_binaries;
 mod unsafe_list;
@@ -76,6 +77,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "proofs",
         demand: "every transcript and test that the map of RFCs and the page on security name is there",
         check: proofs::check,
+    },
+    Rule {
+        name: "sections",
+        demand: "every section of the RFCs that asks something of a server has a row in the map of RFCs",
+        check: sections::check,
     },
     Rule {
         name: "documents",

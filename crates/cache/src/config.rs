@@ -257,7 +257,9 @@ pub struct UpstreamConfig {
     pub same_numbers_as: String,
     /// Servers of a higher tier are asked only for what those of lower ones do not have, and while these cannot be asked.
     pub tier: u32,
-    /// Whether posts are sent to it: they go to the first of the lowest tier that is asked for one of their groups.
+    /// Whether posts are sent to it: they go to the first of the lowest tier that is asked for one of their groups and takes posts. Where
+    /// no server does, clients are greeted with 201, CAPABILITIES has no POST, and POST is answered with 440; where some do, but none
+    /// that has the groups of a post, it is refused with 441.
     pub posting: bool,
     /// The address of this machine that connections come from; empty: what the system chooses.
     pub bind: String,

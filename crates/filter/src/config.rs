@@ -35,7 +35,7 @@ pub struct FilterRule {
     pub name: String,
     /// Articles are refused that have one of these header fields, each as `Field: pattern`: the pattern is a wildmat for the
     /// whole content, without regard to case and with one blank for all between words; commas and `!` are characters like
-    /// any other.
+    /// any other. The field is looked at as it stands in the article: encoded words (RFC 2047) are not decoded.
     pub refuse: Vec<String>,
     /// Articles with the same body that are taken in `copies_s`, whatever their blanks; 0: any number. Bodies of less than 100
     /// octets, and those of control messages, are not counted. Who goes on gets none through until it has been quiet.
@@ -43,7 +43,8 @@ pub struct FilterRule {
     /// The time in which `copies_max` are taken, seconds.
     pub copies_s: u64,
     /// Articles of one sender that are taken in `sender_s`; 0: any number. Of what is posted here a sender is an address (IPv6: a
-    /// /64 network), of others what Injection-Info or NNTP-Posting-Host says, else what From does.
+    /// /64 network), of others what Injection-Info or NNTP-Posting-Host says, else what From does: that anybody may have written, so a
+    /// low number keeps out whom somebody else writes in.
     pub sender_articles_max: u32,
     /// The time in which `sender_articles_max` are taken, seconds.
     pub sender_s: u64,

@@ -31,6 +31,9 @@ const HASTE_LOOK: Duration = Duration::from_millis(50);
 /// Octets that may come beyond [`OCTETS_PAID_FOR`]: no compressor writes so many empty blocks.
 const FRUITLESS_OCTETS_MAX: usize = 64 << 10;
 
+/// A last block with nothing in it (RFC 1951, 3.2.6).
+const END: [u8; 2] = [3, 0];
+
 /// Octets of which one that they inflate to pays for so many: a flush behind each octet of text takes seven.
 const OCTETS_PAID_FOR: usize = 64;
 
@@ -350,11 +353,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Deflatable<Io> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { io, both } = self.get_mut();
-        if let Some(both) = both.as_mut().filter(|both| !both.is_ended) {
-            // Asked again after a pause it adds nothing to a stream that is ended.
-            both.is_unflushed = true;
-            ready!(both.poll_emptied(cx, io, FlushCompress::Finish))?;
+        if let Some(both) = both {
+            if !both.is_ended && both.deflate.is_some() {
+                // Asked again after a pause it adds nothing to a stream that is ended.
+                both.is_unflushed = true;
+                ready!(both.poll_emptied(cx, io, FlushCompress::Finish))?;
+            } else if !both.is_ended {
+                both.going.octets.extend_from_slice(&END);
+            }
             both.is_ended = true;
+            ready!(both.poll_going(cx, io))?;
         }
         Pin::new(io).poll_shutdown(cx)
     }
@@ -470,8 +478,17 @@ mod tests {
         one.flush().await.unwrap();
         other.read_exact(&mut [0; 6]).await.unwrap();
         other.flush().await.unwrap();
-        let made = [&one, &other].map(|end| end.both.as_ref().unwrap().deflate.is_some());
-        assert_eq!(made, [true, false]);
+        let has_any = |end: &Deflatable<DuplexStream>| end.both.as_ref().unwrap().deflate.is_some();
+        assert_eq!([has_any(&one), has_any(&other)], [true, false]);
+        // Its stream is ended all the same.
+        for pipe_octets in [1, 100] {
+            let (mut one, mut other) = ends(pipe_octets);
+            let ended = async { other.shutdown().await.unwrap() };
+            let (came, ()) = tokio::join!(one.read_u8(), ended);
+            assert_eq!(came.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            assert!(one.both.as_ref().unwrap().is_over);
+            assert!(!has_any(&other));
+        }
     }
 
     /// What inflates to a thousand times itself is inflated as far as it is asked for.

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod files;
 pub mod fuzz;
+mod mark;
 mod method;
 pub mod methods;
 mod reader;

@@ -1,7 +1,8 @@
 //! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
 //! is not mounted, or that a configuration forgot, is missed, not made again.
 //!
-//! A line of text each: id, method, name, the UUID of its files where they can all be away, and a word for one that takes nothing new
+//! A line of text each: id, method, name, the UUID of its files where they can all be away, `marked` where the directory of a set has its
+//! [mark](crate::mark), and a word for one that takes nothing new
 //! (`retired`), of which nothing is left (`drained`), or that was let go (`dropped`); the first line has a checksum of the others.  It is written after the buffer
 //! was made, twice; one of the two is enough.  A buffer that is not in it yet is taken in when it is opened.  Where both are damaged it is
 //! made again of what they say alike and of the buffers that are there, and none that is missing is taken for a new one.
@@ -18,10 +19,12 @@ use crate::error::{Error, Result};
 const FIRST_LINE_1: &str = "newsreel buffers 1";
 /// The first line of every later one: these words, the version, and the crc32c of all lines behind it, hexadecimal.
 const WORDS: &str = "newsreel buffers ";
-const VERSION: u32 = 4;
-/// As long as no line has a UUID.
+const VERSION: u32 = 5;
+/// As long as no set has a mark in its directory.
+const VERSION_OF_UUIDS: u32 = 4;
+/// As long as no line has a UUID, either.
 const VERSION_OF_WORDS: u32 = 3;
-/// As long as no buffer has one of the words that version 3 brought, either.
+/// As long as no buffer has one of the words that version 3 brought.
 const VERSION_PLAIN: u32 = 2;
 /// 65536 buffers of at most 120 octets a line.
 pub const OCTETS_MAX: usize = 8 << 20;
@@ -29,6 +32,8 @@ pub const OCTETS_MAX: usize = 8 << 20;
 const ASIDE: &str = ".damaged";
 /// In front of the UUID of a buffer's files.
 const UUID: &str = "uuid=";
+/// Behind it, where the directory of a set has a mark.
+const MARKED: &str = "marked";
 
 /// Why there is no making a buffer again under the name of one that was let go.
 pub(crate) const WAS_DROPPED: &str = "a buffer of this name was let go (drained and taken out, or dropped): tokens of its articles \
@@ -51,6 +56,8 @@ struct Entry {
     name: String,
     /// What ties its files together, where each may be away while others are made.
     uuid: Option<[u8; 16]>,
+    /// The directory of its set has a mark.
+    is_marked: bool,
     standing: Standing,
 }
 
@@ -172,6 +179,21 @@ impl Register {
         }
     }
 
+    /// Whether the directory of this set was given a mark.
+    pub(crate) fn is_marked(&self, name: &str) -> bool {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        entry.is_some_and(|entry| entry.is_marked)
+    }
+
+    /// The directory of this set has a mark.
+    pub(crate) fn set_marked(&mut self, name: &str) {
+        let entry = self.entries.iter_mut().find(|entry| entry.name == name);
+        if let Some(entry) = entry {
+            self.is_changed |= !entry.is_marked;
+            entry.is_marked = true;
+        }
+    }
+
     /// How the buffer of this name stands, if there ever was one.
     pub(crate) fn standing(&self, name: &str) -> Option<Standing> {
         let entry = self.entries.iter().find(|entry| entry.name == name);
@@ -269,6 +291,7 @@ impl Register {
                     method: method.to_owned(),
                     name: name.to_owned(),
                     uuid: None,
+                    is_marked: false,
                     standing: Standing::InUse,
                 });
                 self.is_changed = true;
@@ -336,12 +359,17 @@ fn print(entries: &[Entry]) -> String {
         let uuid: Option<String> = entry.uuid.as_ref().map(digits);
         let uuid = uuid.map_or_else(String::new, |digits| format!(" {UUID}{digits}"));
         let (id, method, name) = (entry.id, &entry.method, &entry.name);
-        let _ = writeln!(out, "{id} {method} {name}{uuid}{word}");
+        let marked = match entry.is_marked {
+            true => format!(" {MARKED}"),
+            false => String::new(),
+        };
+        let _ = writeln!(out, "{id} {method} {name}{uuid}{marked}{word}");
     }
     let crc = crc32c::crc32c(out.as_bytes());
     let has_uuid = entries.iter().any(|entry| entry.uuid.is_some());
     let version = match entries.iter().any(|entry| entry.standing.is_late()) {
-        _ if has_uuid => VERSION,
+        _ if entries.iter().any(|entry| entry.is_marked) => VERSION,
+        _ if has_uuid => VERSION_OF_UUIDS,
         true => VERSION_OF_WORDS,
         false => VERSION_PLAIN,
     };
@@ -392,11 +420,19 @@ fn entry(line: &str, version: u32) -> Option<Entry> {
         method: words.next()?.to_owned(),
         name: words.next()?.to_owned(),
         uuid: None,
+        is_marked: false,
         standing,
     };
-    if let Some(word) = words.next() {
-        let digits = word.strip_prefix(UUID).filter(|_| version >= VERSION)?;
-        entry.uuid = Some(octets_of(digits)?);
+    let mut word = words.next();
+    if let Some(digits) = word.and_then(|word| word.strip_prefix(UUID)) {
+        entry.uuid = Some(octets_of(digits).filter(|_| version >= VERSION_OF_UUIDS)?);
+        word = words.next();
+    }
+    if let Some(marked) = word {
+        entry.is_marked = marked == MARKED && version >= VERSION;
+        if !entry.is_marked {
+            return None;
+        }
     }
     words.next().is_none().then_some(entry)
 }
@@ -564,6 +600,22 @@ mod tests {
             ["A", "B"].map(|name| register.uuid_of(name)),
             [Some([9; 16]), None]
         );
+        let mut register = register;
+        register.set_marked("A");
+        register.save(&disk).unwrap();
+        let text = read_whole(&disk, &dir.join("register"), OCTETS_MAX).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let marked = lines.replace(" retired", " marked retired");
+        assert!(
+            text.starts_with("newsreel buffers 5 ") && text.ends_with(&marked),
+            "{text}"
+        );
+        let register = Register::open(&disk, dir).unwrap();
+        assert_eq!(
+            ["A", "B"].map(|name| register.is_marked(name)),
+            [true, false]
+        );
+        assert_eq!(register.standing("A"), Some(Standing::Retired));
         // An earlier version had none.
         let earlier = format!(
             "newsreel buffers 3 {:08x}\n{lines}",
@@ -595,7 +647,7 @@ mod tests {
         let register = Register::open(&disk, dir).unwrap();
         assert!(register.is_in_doubt() && register.has("A"));
         // A later version is not passed over for an older copy, nor called damaged.
-        let later = format!("newsreel buffers 5 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
+        let later = format!("newsreel buffers 6 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
         replace_file(&disk, &files[0], later.as_bytes()).unwrap();
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("later newsreel"), "{error}");

@@ -79,7 +79,7 @@ pub(crate) fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
     let names = from.disk.list(Path::new(dir)).unwrap().into_iter();
     let names = names.map(|entry| entry.name);
     let copied = names
-        .filter(|name| !name.starts_with("register"))
+        .filter(|name| !name.starts_with("register") && name != ".newsreel-set")
         .map(|name| {
             let file = from
                 .disk

@@ -40,6 +40,8 @@ fn files(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
         match entry.is_dir {
             true if entry.name != ".catalogue" => found.extend(files(disk, &path)),
             true => {}
+            // The mark of the set.
+            false if entry.name == ".newsreel-set" => {}
             false => found.push(path),
         }
     }

@@ -43,6 +43,9 @@ fn files(disk: &dyn Disk, dir: &Path, count: usize) -> Vec<PathBuf> {
                 dirs.extend((entry.name != ".catalogue").then_some(path));
                 continue;
             }
+            if entry.name == ".newsreel-set" {
+                continue;
+            }
             let octets = read_whole(disk, &path, 1 << 20).unwrap();
             let text = String::from_utf8(octets).unwrap();
             let (_, number) = text.split_once("Subject: number ").unwrap();

@@ -22,6 +22,7 @@ use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
 use crate::config::{FileFormat, SetConfig};
 use crate::error::{PlaceError, Result};
+use crate::mark::Marking;
 use crate::method::{
     BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
     StorageMethod,
@@ -109,8 +110,10 @@ pub(crate) fn open_of(
     };
     let of = (&catalogue, dir.join(CATALOGUE));
     let may_write = opening.access != Access::ReadOnly && has_hierarchies;
+    let marking = Marking::look(opening, config, &dir)?;
     let roots = Roots::open(opening.disk, &dir, &dir.join(CATALOGUE), may_write)?;
     let cards = segment::open_as(kind, opening, set, of)?;
+    marking.keep(opening, config)?;
     let folder = Folder {
         roots,
         disk: Arc::clone(opening.disk),

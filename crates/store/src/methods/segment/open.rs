@@ -12,6 +12,7 @@ use super::standing::{SEGMENTS_COMPARED_MAX, Standing, compare, header_in, is_st
 use super::{METHOD, NAME};
 use crate::config::SetConfig;
 use crate::error::{Error, Result};
+use crate::mark::Marking;
 use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::Home;
@@ -34,7 +35,9 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     };
     let own = || opening.spool_dir.join("segments").join(&config.name);
     let dir = config.directory.clone().unwrap_or_else(own);
+    let marking = Marking::look(opening, config, &dir)?;
     let placing = open_as(kind, opening, set, (config, dir))?;
+    marking.keep(opening, config)?;
     Ok(OpenedSet {
         readers: vec![placing.buffer() as Arc<dyn BufferReader>],
         placing: Box::new(placing),

@@ -1,0 +1,148 @@
+//! The mark in the directory of a set: the directory is the set's, and its disk is mounted.
+//!
+//! A set makes its directory when it has none, so one whose disk is not mounted would go on below the mount point, where nobody finds
+//! anything again.  The register says that there is a mark ([`Register::is_marked`]); where that is so and there is none, the set is not
+//! opened.  The mark is durable before the register says so.  One that is damaged, or empty, is as good as a whole one and is
+//! written again: whoever has lost a disk for good makes an empty one.  Format: docs/formats/spool.md.
+
+use std::path::{Path, PathBuf};
+
+use newsreel_host::{Disk, ErrorKind, OpenMode, read_what_is_left, replace_file};
+
+use crate::config::SetConfig;
+use crate::error::{Error, Result};
+use crate::methods::Opening;
+use crate::store::Access;
+
+/// Its name in the directory.
+pub(crate) const MARK: &str = ".newsreel-set";
+const WORDS: &str = "newsreel set 1 ";
+/// Words, an id, a name and a checksum.
+const OCTETS_MAX: usize = 1 << 10;
+
+/// A set's directory, before the set is opened.
+#[derive(Debug)]
+pub(crate) struct Marking {
+    path: PathBuf,
+    text: String,
+    /// It is to be written.
+    is_due: bool,
+}
+
+/// What the mark of a set of this spool says.
+fn text_of(spool: [u8; 16], name: &str) -> String {
+    let digits: String = spool.iter().map(|octet| format!("{octet:02x}")).collect();
+    let said = format!("{WORDS}{digits} {name}");
+    let crc = crc32c::crc32c(said.as_bytes());
+    format!("{said} {crc:08x}\n")
+}
+
+/// The set that a sound mark names, if it is one.
+pub(crate) fn named(text: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
+    let (said, crc) = line.rsplit_once(' ')?;
+    let is_sound = u32::from_str_radix(crc, 16) == Ok(crc32c::crc32c(said.as_bytes()));
+    let (_, name) = said.strip_prefix(WORDS)?.split_once(' ')?;
+    is_sound.then_some(name)
+}
+
+impl Marking {
+    /// Looks whether a set's directory is there.
+    ///
+    /// # Errors
+    /// When it should have a mark and has none, or that of another set.
+    pub(crate) fn look(opening: &Opening<'_>, set: &SetConfig, dir: &Path) -> Result<Self> {
+        let disk = opening.disk.as_ref();
+        let (path, text) = (dir.join(MARK), text_of(opening.spool, &set.name));
+        let wrong = |why: String| Error::Buffer {
+            name: set.name.clone(),
+            path: dir.to_path_buf(),
+            why,
+        };
+        let is_due = match read(disk, &path)? {
+            Some(there) if there == text.as_bytes() => false,
+            Some(there) => match named(&there) {
+                Some(other) => {
+                    return Err(wrong(format!(
+                        "it is the directory of set {other:?} of this or another spool, as {MARK} in it says; mend `directory`, or remove \
+                         that file if the set is no more"
+                    )));
+                }
+                None => true,
+            },
+            None => {
+                if opening.register.is_marked(&set.name) {
+                    return Err(wrong(format!(
+                        "{MARK} is not there, which this set had made: is its disk mounted? Nothing is written below a mount point; mount it, \
+                         and start again. If this is the directory all the same, or what was in it is lost for good: `mkdir -p {dir} \
+                         && touch {mark}`",
+                        dir = dir.display(),
+                        mark = path.display()
+                    )));
+                }
+                // Of an earlier version it has none; a directory with nothing in it may be a mount point.
+                !opening.register.has(&set.name) || has_any(disk, dir)?
+            }
+        };
+        Ok(Self { path, text, is_due })
+    }
+
+    /// Makes the mark of a set that was opened, durably, and says so in the register.
+    pub(crate) fn keep(&self, opening: &mut Opening<'_>, set: &SetConfig) -> Result<()> {
+        if opening.access == Access::ReadOnly {
+            return Ok(());
+        }
+        let disk = opening.disk.as_ref();
+        if self.is_due {
+            if let Some(dir) = self.path.parent() {
+                disk.create_dir_all(dir)?;
+            }
+            replace_file(disk, &self.path, self.text.as_bytes())?;
+        }
+        if self.is_due || disk.exists(&self.path)? {
+            opening.register.set_marked(&set.name);
+            opening.register.save(disk)?;
+        }
+        Ok(())
+    }
+}
+
+/// What there is of a mark; one that is too long is damaged.
+fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
+    let len = match disk.open(path, OpenMode::Read) {
+        Ok(file) => file.len()?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match len > OCTETS_MAX as u64 {
+        true => Ok(Some(Vec::new())),
+        false => Ok(Some(read_what_is_left(disk, path, OCTETS_MAX)?)),
+    }
+}
+
+fn has_any(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    match disk.list(dir) {
+        Ok(entries) => Ok(!entries.is_empty()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_names_its_set() {
+        let text = text_of([7; 16], "text");
+        assert_eq!(named(text.as_bytes()), Some("text"));
+        let mut damaged = text.clone().into_bytes();
+        damaged[20] ^= 1;
+        assert_eq!(named(&damaged), None);
+        assert_eq!(named(b""), None);
+        assert_eq!(
+            text,
+            format!("newsreel set 1 {} text 6b9d5a5c\n", "07".repeat(16))
+        );
+    }
+}

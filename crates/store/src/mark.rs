@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(named(b""), None);
         assert_eq!(
             text,
-            format!("newsreel set 1 {} text 6b9d5a5c\n", "07".repeat(16))
+            format!("newsreel set 1 {} text 5a722cf2\n", "07".repeat(16))
         );
     }
 }

@@ -101,7 +101,8 @@ fn known(keep: &Keep, name: &Arc<str>) -> Vec<u64> {
 }
 
 fn octets_in(disk: &MemoryDisk, dir: &str) -> u64 {
-    let entries = disk.list(Path::new(dir)).unwrap();
+    let mut entries = disk.list(Path::new(dir)).unwrap();
+    entries.retain(|entry| entry.name != ".newsreel-set");
     entries.iter().map(|entry| entry.len).sum()
 }
 

@@ -25,8 +25,17 @@ const OCTETS_MAX: usize = 1 << 10;
 pub(crate) struct Marking {
     path: PathBuf,
     text: String,
+    found: Found,
+}
+
+/// What was found of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Sound,
     /// It is to be written.
-    is_due: bool,
+    Due,
+    /// It is not there, and whether this is the directory is not sure.
+    Unsure,
 }
 
 /// What the mark of a set of this spool says.
@@ -59,8 +68,8 @@ impl Marking {
             path: dir.to_path_buf(),
             why,
         };
-        let is_due = match read(disk, &path)? {
-            Some(there) if there == text.as_bytes() => false,
+        let found = match read(disk, &path)? {
+            Some(there) if there == text.as_bytes() => Found::Sound,
             Some(there) => match named(&there) {
                 Some(other) => {
                     return Err(wrong(format!(
@@ -68,7 +77,7 @@ impl Marking {
                          that file if the set is no more"
                     )));
                 }
-                None => true,
+                None => Found::Due,
             },
             None => {
                 if opening.register.is_marked(&set.name) {
@@ -81,29 +90,29 @@ impl Marking {
                     )));
                 }
                 // Of an earlier version it has none; a directory with nothing in it may be a mount point.
-                !opening.register.has(&set.name) || has_any(disk, dir)?
+                match !opening.register.has(&set.name) || has_any(disk, dir)? {
+                    true => Found::Due,
+                    false => Found::Unsure,
+                }
             }
         };
-        Ok(Self { path, text, is_due })
+        Ok(Self { path, text, found })
     }
 
     /// Makes the mark of a set that was opened, durably, and says so in the register.
     pub(crate) fn keep(&self, opening: &mut Opening<'_>, set: &SetConfig) -> Result<()> {
-        if opening.access == Access::ReadOnly {
+        if opening.access == Access::ReadOnly || self.found == Found::Unsure {
             return Ok(());
         }
         let disk = opening.disk.as_ref();
-        if self.is_due {
+        if self.found == Found::Due {
             if let Some(dir) = self.path.parent() {
                 disk.create_dir_all(dir)?;
             }
             replace_file(disk, &self.path, self.text.as_bytes())?;
         }
-        if self.is_due || disk.exists(&self.path)? {
-            opening.register.set_marked(&set.name);
-            opening.register.save(disk)?;
-        }
-        Ok(())
+        opening.register.set_marked(&set.name);
+        opening.register.save(disk)
     }
 }
 

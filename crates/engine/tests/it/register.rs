@@ -41,10 +41,7 @@ async fn a_register_that_is_damaged_with_its_copy_is_made_again() {
     // A disk that is not mounted now is not taken for one that never was.
     let buffer = octets(&memory, "C1");
     memory.remove(&path("C1")).unwrap();
-    let as_clock = Arc::clone(&clock) as Arc<dyn Clock>;
-    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
-    let opened = Engine::open(config.clone(), disk, as_clock, &mut |_, _, _| {});
-    let error = opened.map(|_| ()).unwrap_err().to_string();
+    let error = refusal(&memory, &config, &clock);
     assert!(
         error.contains("buffer C1 ") && error.contains("register"),
         "{error}"
@@ -83,14 +80,8 @@ async fn a_set_of_segments_is_not_begun_anew_while_the_register_is_in_doubt() {
         memory.corrupt(&path(name), 0, &damage).unwrap();
     }
     let dir = Path::new("/spool/segments/main");
-    let unmounted: Vec<_> = contents(&memory, dir);
-    unmounted
-        .iter()
-        .for_each(|(path, _)| memory.remove(path).unwrap());
-    let as_clock = Arc::clone(&clock) as Arc<dyn Clock>;
-    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
-    let opened = Engine::open(config.clone(), disk, as_clock, &mut |_, _, _| {});
-    let error = opened.map(|_| ()).unwrap_err().to_string();
+    let unmounted = unmount(&memory, dir);
+    let error = refusal(&memory, &config, &clock);
     assert!(
         error.contains("set \"main\" has no files") && error.contains("register"),
         "{error}"

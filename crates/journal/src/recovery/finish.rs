@@ -31,10 +31,12 @@ impl Recovery {
         self.set_strange_aside()?;
         let kept = self.kept();
         let recyclable = self.take_names_behind(kept)?;
+        // A frame that was cut vouches for the hole before it, too.
+        let missing_before = self.cut_follows.unwrap_or(self.recovered.vouched_before);
         let start = Start {
             current,
             next: self.recovered.next,
-            follows: self.recovered.end.max(self.recovered.vouched_before),
+            follows: self.recovered.end.max(missing_before),
             epoch: self.recovered.epoch,
             next_id: self.files.id_max + 1,
         };

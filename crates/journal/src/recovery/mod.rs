@@ -92,6 +92,8 @@ pub struct Recovery {
     /// The last segment with a good frame, and where that ends.
     good: Option<(usize, u64)>,
     done: bool,
+    /// What the frame that was cut follows: between that and the frame nothing was.
+    cut_follows: Option<Sequence>,
     /// What was lost since a frame was handed out.
     lost: Option<(Sequence, Sequence)>,
     recovered: Recovered,
@@ -188,6 +190,7 @@ impl Recovery {
             pending: None,
             good: None,
             done: false,
+            cut_follows: None,
             lost: None,
             recovered,
         };
@@ -233,6 +236,7 @@ impl Recovery {
     pub fn cut(&mut self, why: &'static str) {
         if let Some(Pending { offset, header }) = self.pending.take() {
             self.recovered.frames -= 1;
+            self.cut_follows = Some(header.follows);
             self.cut_at(header.first, header.end(), offset, why);
         }
     }
@@ -368,6 +372,7 @@ impl Recovery {
             self.damaged(offset, header.first, header.end(), why);
             self.pass(offset, header);
         } else {
+            self.cut_follows = Some(header.follows);
             self.cut_at(header.first, header.end(), offset, why);
         }
         Ok(false)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use newsreel_host::{Disk, MemoryDisk};
+use newsreel_journal::FrameBuilder;
 use newsreel_wire::Sequence;
 
 use crate::support::{Dice, Log, Model, as_disk, assert_same, contents, dir, read_from};
@@ -108,6 +109,41 @@ fn a_rotten_last_frame_is_cut() {
         drop(log);
         assert_same(&contents(&memory).0, &wanted, "written on");
     }
+}
+
+/// It vouches for all before it, also for the hole that a start leaves: that is no damage to whoever reads later.
+#[test]
+fn a_hole_before_a_frame_that_is_cut_is_no_damage() {
+    let memory = MemoryDisk::new();
+    let (mut log, _) = Log::open(&as_disk(&memory), 1).unwrap();
+    let mut model = log.commit_all([3]);
+    let mut frame = FrameBuilder::new();
+    frame.start(Sequence(1000), log.recovered.epoch);
+    frame.vouch(Sequence(1000));
+    frame.push(crate::support::kind(1000), &[b"behind the hole"]);
+    log.writer.write(&frame).unwrap();
+    log.writer.sync().unwrap();
+    drop(log);
+    let segment = dir().join("0000000000000001.log");
+    let (first_page, first_body) = (4096, 64);
+    let second_frame = first_page * 2;
+    memory
+        .flip_bit(&segment, second_frame + first_body, 1)
+        .unwrap();
+    let (mut log, found) = Log::open(&as_disk(&memory), 2).unwrap();
+    assert_same(&found, &model, "cut");
+    let cut = log.recovered.cut.clone().unwrap();
+    assert_eq!(
+        (cut.first, log.recovered.next),
+        (Sequence(1000), Sequence(1000))
+    );
+    model.extend(log.commit_all([2]));
+    let (seen, damage) = read_from(&log.journal, 1);
+    assert_same(&seen, &model, "written on");
+    assert_eq!(damage, []);
+    drop(log);
+    let (_, recovered) = contents(&memory);
+    assert_eq!(recovered.damage, []);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use newsreel_store::{Blocking, BufferConfig, BufferFacts, ReadError, Stored, Wan
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::nntp::framing::dot_unstuff;
-use newsreel_wire::{ArticleNumber, BufferId, MessageId, SetId, Token, TokenText};
+use newsreel_wire::{ArticleNumber, BufferId, IdHash, MessageId, SetId, Token, TokenText};
 
 use crate::admin::check_specs;
 use crate::config::{Durability, Mode};
@@ -283,17 +283,19 @@ impl Engine {
 
     /// Why an article that is not here is not, as far as anything remembers it.
     pub fn absence(&self, which: &ArticleRef) -> Result<String, Error> {
-        let ArticleRef::Id(id) = which else {
+        let hash = match which {
+            ArticleRef::Id(id) => {
+                let id = MessageId::parse(id.as_bytes())
+                    .map_err(|error| Error::Request(format!("{id:?}: {error}")))?;
+                Some(self.shared.id_hash(id))
+            }
+            ArticleRef::Token(text) => self.at(text)?.and_then(|token| self.whose(&token)),
+            ArticleRef::Number(..) => None,
+        };
+        let Some(hash) = hash else {
             return Ok(self.absence_of_place(which));
         };
-        let id = MessageId::parse(id.as_bytes())
-            .map_err(|error| Error::Request(format!("{id:?}: {error}")))?;
-        let entry = self
-            .shared
-            .views
-            .history()
-            .lookup(&self.shared.id_hash(id))?;
-        let Some(entry) = entry else {
+        let Some(entry) = self.shared.views.history().lookup(&hash)? else {
             return Ok("it was never here, or is no longer remembered".to_owned());
         };
         let mut since = Vec::new();
@@ -346,24 +348,47 @@ impl Engine {
                 Ok(column.map(|column| column.token))
             }
             ArticleRef::Token(text) => {
-                let token = TokenText::parse(text).map_err(|error| {
-                    Error::Request(format!("{text:?} is no token: {error}; {TOKEN_SHAPE}"))
-                })?;
-                let names: Vec<String> = shared.store.facts().into_iter().map(|b| b.name).collect();
-                if !names.iter().any(|name| name == token.name) {
-                    return Err(Error::Request(format!(
-                        "there is no buffer {:?}; there are {}",
-                        token.name,
-                        names.join(", ")
-                    )));
-                }
-                match shared.store.token_at(&token) {
-                    Ok(token) => Ok(Some(token)),
-                    Err(error @ ReadError::Host(_)) => Err(Error::Read(error)),
-                    Err(_) => Ok(None),
+                let Some(token) = self.at(text)? else {
+                    return Ok(None);
+                };
+                // It may have left its place, and its record lies there still.
+                match self.whose(&token) {
+                    Some(hash) => {
+                        let entry = shared.views.history().lookup(&hash)?;
+                        Ok(entry.and_then(|entry| entry.token))
+                    }
+                    None => Ok(Some(token)),
                 }
             }
         }
+    }
+
+    /// What a token in text form leads to; `None`: nothing lies there.
+    fn at(&self, text: &str) -> Result<Option<Token>, Error> {
+        let store = &self.shared.store;
+        let token = TokenText::parse(text).map_err(|error| {
+            Error::Request(format!("{text:?} is no token: {error}; {TOKEN_SHAPE}"))
+        })?;
+        let names: Vec<String> = store.facts().into_iter().map(|b| b.name).collect();
+        if !names.iter().any(|name| name == token.name) {
+            return Err(Error::Request(format!(
+                "there is no buffer {:?}; there are {}",
+                token.name,
+                names.join(", ")
+            )));
+        }
+        match store.token_at(&token) {
+            Ok(token) => Ok(Some(token)),
+            Err(error @ ReadError::Host(_)) => Err(Error::Read(error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whose record lies in this place, as far as that can be read.
+    fn whose(&self, token: &Token) -> Option<IdHash> {
+        let (store, mut memory) = (&self.shared.store, Vec::new());
+        let stored = store.read(token, Want::Head, Blocking::Yes, &mut memory);
+        stored.ok().map(|stored| stored.id_hash)
     }
 
     fn set_name(&self, set: SetId) -> String {

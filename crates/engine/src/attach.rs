@@ -61,6 +61,8 @@ pub struct Attaching {
     pub make_groups: bool,
     /// Also articles of which a bitmap says that they were withdrawn there.
     pub withdrawn: bool,
+    /// Also where a set keeps less than comes into it: then the oldest of that go.
+    pub oldest_may_go: bool,
     /// They stay where they lie: each path is the `file` of a set.
     pub in_place: bool,
     /// Only say what would become of the articles.
@@ -88,7 +90,7 @@ pub struct Attached {
     pub places: Vec<String>,
     /// What sets lack for those that would be taken in, where that is only asked.
     pub shortages: Vec<String>,
-    /// What sets have now and give up to make room.
+    /// What sets give up to make room, of what they have now and of what comes.
     pub makes_room: Vec<String>,
     /// Not taken, and why.
     pub refused: BTreeMap<&'static str, u64>,
@@ -288,7 +290,7 @@ impl Engine {
         if !what.dry_run && self.only_looks() {
             return Err(Error::Stopping);
         }
-        if what.dry_run || what.in_place {
+        if what.dry_run || what.in_place || what.oldest_may_go {
             return self.attach_all(what, progress);
         }
         // All is counted before any of it is taken.
@@ -449,7 +451,10 @@ impl Attach<'_> {
     fn look_at_room(&mut self) {
         let report = &mut self.report;
         for it in self.targets.values() {
-            if self.what.dry_run {
+            if self.what.oldest_may_go {
+                let goes = it.target.overwrites(it.octets, it.largest);
+                report.makes_room.extend(goes);
+            } else if self.what.dry_run {
                 report
                     .shortages
                     .extend(it.target.shortage(it.octets, it.largest));

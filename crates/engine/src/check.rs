@@ -4,14 +4,15 @@
 //! Works at the sequence that is committed when it begins, so a running server may go on
 //! meanwhile: what is overwritten during the check is not missed.  Reads only; memory is bounded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
 use newsreel_store::{Blocking, ReadError, Want};
-use newsreel_wire::{ArticleNumber, GroupId, IdHash, Sequence, Token};
+use newsreel_wire::{ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token};
 
+use crate::check_stored::MOVED;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::mend::describe;
@@ -28,10 +29,15 @@ const NUMBERS_STEP: usize = 4096;
 /// So many gaps of the log are kept apart; more become one.
 pub const GAPS_MAX: usize = 1000;
 
+/// So many articles that moved from places that were overwritten are compared; more are counted.
+pub const MOVED_MAX: usize = 1 << 20;
+
 /// Sequences that the log has no frame of (any more).
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     gaps: Vec<RangeInclusive<u64>>,
+    /// Where articles moved to of which it tells no more that can be compared: their first places were overwritten, or it has their moves only.
+    moved: HashSet<(BufferId, Position)>,
     /// The first sequence that nothing is known of yet.
     next: u64,
 }
@@ -61,6 +67,20 @@ impl Untold {
             .get(at)
             .is_some_and(|gap| gap.contains(&sequence.0))
     }
+
+    /// It tells of the article in this place by its move alone, unless there are too many of these.
+    fn moved_to(&mut self, token: &Token) -> bool {
+        let is_kept = self.moved.len() < MOVED_MAX;
+        if is_kept {
+            self.moved.insert((token.buffer(), token.position()));
+        }
+        is_kept
+    }
+
+    /// Whether it tells of the article in this place by its move alone.
+    pub(crate) fn tells_of_move(&self, token: &Token) -> bool {
+        self.moved.contains(&(token.buffer(), token.position()))
+    }
 }
 
 impl CheckReport {
@@ -88,11 +108,41 @@ impl CheckReport {
     }
 }
 
-/// Articles that the views say were withdrawn (no token), or lie elsewhere, until a record of the log says so, too.
-type Unexplained = HashMap<IdHash, (String, Option<Token>)>;
+/// Articles that are not where the log had them first, until a record of it says why.
+#[derive(Default)]
+struct Unexplained {
+    /// The views say that they were withdrawn (no token), or lie elsewhere.
+    known: HashMap<IdHash, (String, Option<Token>)>,
+    /// They were overwritten there, and the views say that they were withdrawn, or lie elsewhere.
+    overwritten: HashSet<IdHash>,
+}
 
-/// A record says that an article was withdrawn, or moved.
-fn explain(shared: &Shared, record: &Record<'_>, report: &mut CheckReport, gone: &mut Unexplained) {
+impl Unexplained {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// No record said why.
+    fn tell(self, report: &mut CheckReport) {
+        for (name, token) in self.known.into_values() {
+            let became = match token {
+                None => "was withdrawn",
+                Some(_) => "lies elsewhere",
+            };
+            report.problem(format!(
+                "{name}: the history says it {became}, the log does not"
+            ));
+        }
+    }
+}
+
+/// A record says that an article was withdrawn, or moved; a token: it is to be compared there, as the store has it.
+fn explain(
+    shared: &Shared,
+    record: &Record<'_>,
+    report: &mut CheckReport,
+    gone: &mut Unexplained,
+) -> Result<Option<Token>, Error> {
     let (sequence, payload) = (record.sequence, record.payload);
     let said = match record.kind {
         kind::WITHDRAWN => WithdrawnRecord::decode(sequence, payload).map(|it| (it.id_hash, None)),
@@ -100,7 +150,7 @@ fn explain(shared: &Shared, record: &Record<'_>, report: &mut CheckReport, gone:
             let token = Some(it.token).filter(|_| !it.is_withdrawn);
             (it.id_hash, token)
         }),
-        _ => return,
+        _ => return Ok(None),
     };
     match said {
         Ok((id_hash, token)) => {
@@ -110,12 +160,33 @@ fn explain(shared: &Shared, record: &Record<'_>, report: &mut CheckReport, gone:
             let is_it = |known: Option<Token>| {
                 known.map(place) == token.map(place) || (is_over && known.is_none())
             };
-            let unexplained = gone.get(&id_hash).map(|(_, known)| *known);
-            if unexplained.is_some_and(is_it) && gone.remove(&id_hash).is_some() {
-                report.withdrawn += u64::from(token.is_none());
+            match gone.known.get(&id_hash) {
+                Some((_, known)) if is_it(*known) => {
+                    gone.known.remove(&id_hash);
+                    report.withdrawn += u64::from(token.is_none());
+                    return Ok(None);
+                }
+                None if token.is_some() || gone.overwritten.contains(&id_hash) => {}
+                _ => return Ok(None),
             }
+            let entry = report.unless_damaged(shared.views.history().lookup(&id_hash))?;
+            let leads_to = entry.flatten().map(|entry| entry.token);
+            let is_last = leads_to.is_some_and(|known| known.map(place) == token.map(place));
+            if !is_last || is_over {
+                return Ok(None);
+            }
+            if gone.overwritten.remove(&id_hash) {
+                report.overwritten -= 1;
+                report.withdrawn += u64::from(token.is_none());
+                // Where it moved to it is counted again.
+                report.articles -= u64::from(token.is_some());
+            }
+            Ok(token)
         }
-        Err(error) => report.problem(error.to_string()),
+        Err(error) => {
+            report.problem(error.to_string());
+            Ok(None)
+        }
     }
 }
 
@@ -165,7 +236,7 @@ impl Engine {
         let total = last.0.saturating_sub(oldest.0) + 1;
         let mut cursor = self.shared.journal.read_from(oldest);
         let mut memory = Vec::new();
-        let mut gone = Unexplained::new();
+        let mut gone = Unexplained::default();
         loop {
             let frame = match cursor.next_frame() {
                 Ok(Some(frame)) => frame,
@@ -194,16 +265,21 @@ impl Engine {
             untold.told(frame.first().min(last.next()), frame.last());
             for record in frame.records() {
                 // Also what was withdrawn or moved while the check was running.
-                explain(&self.shared, &record, report, &mut gone);
+                let moved = explain(&self.shared, &record, report, &mut gone)?;
                 if record.sequence > last {
                     continue;
+                }
+                if let Some(to) = moved
+                    && !untold.moved_to(&to)
+                {
+                    report.uncompared(MOVED);
                 }
                 report.records += 1;
                 if record.kind == kind::ARTICLE {
                     self.check_article(&record, report, &mut gone, &mut memory)?;
                 }
             }
-            if frame.last() >= last && gone.is_empty() {
+            if frame.last() >= last && gone.known.is_empty() {
                 return Ok(untold);
             }
             progress(
@@ -211,16 +287,7 @@ impl Engine {
                 total,
             );
         }
-        for (name, token) in gone.into_values() {
-            let became = if token.is_none() {
-                "was withdrawn"
-            } else {
-                "lies elsewhere"
-            };
-            report.problem(format!(
-                "{name}: the history says it {became}, the log does not"
-            ));
-        }
+        gone.tell(report);
         untold.told(last.next(), last);
         Ok(untold)
     }
@@ -246,21 +313,26 @@ impl Engine {
         let mut text = self.check_text((&article, Some(record.sequence)), &token, memory);
         let history = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
         let mut rows = self.rows_of(&article, report)?;
-        // Judged only now: what is alive at the end was alive all along.
-        if !shared.store.is_live(&token) {
-            report.overwritten += 1;
-            return Ok(());
-        }
         // The number of the set may have changed since.
         let leads_to =
             |found: Option<Token>, token: &Token| found.is_some_and(|it| it.same_place(token));
+        // Judged only now: what is alive at the end was alive all along.
+        if !shared.store.is_live(&token) {
+            report.overwritten += 1;
+            let known = history.flatten().map(|entry| entry.token);
+            if known.is_some_and(|known| !leads_to(known, &token)) {
+                gone.overwritten.insert(article.id_hash);
+            }
+            return Ok(());
+        }
         let is_it = |found| leads_to(found, &token);
         let known = history.flatten().map(|entry| entry.token);
         let mut here = token;
         if let Some(elsewhere) = known.filter(|known| !is_it(*known))
             && rows.iter().all(|(found, ..)| !is_it(*found))
         {
-            gone.insert(article.id_hash, (name.clone(), elsewhere));
+            gone.known
+                .insert(article.id_hash, (name.clone(), elsewhere));
             let Some(moved) = elsewhere else {
                 return Ok(());
             };

@@ -28,6 +28,8 @@ const WITHDRAWN: &str = "withdrawn";
 const NEWER: &str = "newer than the check";
 /// It is behind the end of the log, and nobody writes: left by a commit that was not finished, or the log lost its end.
 const BEHIND: &str = "behind the end of the log: the next start takes them in";
+/// More moved than are kept in mind.
+pub(crate) const MOVED: &str = "moved: too many at once";
 /// A view could not be read; that is a problem of its own.
 const UNREADABLE: &str = "a view could not be read";
 
@@ -99,7 +101,7 @@ impl Rows {
 }
 
 impl CheckReport {
-    fn uncompared(&mut self, why: &'static str) {
+    pub(crate) fn uncompared(&mut self, why: &'static str) {
         match self.uncompared.iter_mut().find(|known| known.why == why) {
             Some(known) => known.articles += 1,
             None => self.uncompared.push(Uncompared { why, articles: 1 }),
@@ -175,7 +177,7 @@ impl Engine {
                     sequence,
                     id_hash,
                     ..
-                } if seen.untold.contains(sequence) => {
+                } if seen.untold.contains(sequence) || seen.untold.tells_of_move(&token) => {
                     let record = Record {
                         token,
                         sequence,

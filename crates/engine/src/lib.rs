@@ -75,7 +75,7 @@ mod withdrawn;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 pub use attach::{ATTACHED_AT_ONCE_OCTETS, Attached, Attaching, THOUGHT_OF_MAX};
-pub use check::{GAPS_MAX, PROBLEMS_MAX};
+pub use check::{GAPS_MAX, MOVED_MAX, PROBLEMS_MAX};
 pub use config::{
     ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, ScrubConfig, SequencerConfig,
     UnknownGroups,

@@ -47,6 +47,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_the_caches_desk());
     rows.extend(of_feeds());
     rows.extend(of_the_spool());
+    rows.extend(of_checks());
     rows.extend(of_mails());
     rows.extend(of_buffers());
     rows.extend(of_articles_in_files());
@@ -749,10 +750,21 @@ fn of_the_spool() -> Vec<Fixed> {
             format!("{} articles", newsreel_engine::HELD_MAX),
             "more than commits that are under way have",
         ),
+    ]
+}
+
+/// What is looked for in the log and the store, and how much of it at once.
+fn of_checks() -> Vec<Fixed> {
+    vec![
         row(
             "Gaps of the log that `check` keeps apart",
             format!("{} gaps", newsreel_engine::GAPS_MAX),
             "more become one",
+        ),
+        row(
+            "Articles that moved from places that were overwritten, as `check` compares them",
+            format!("{} articles", newsreel_engine::MOVED_MAX),
+            "more are counted as not compared",
         ),
         row(
             "Damaged stretches of the log that are listed at a start",

@@ -208,6 +208,7 @@ fn store_attach(
         make_groups,
         withdrawn,
         in_place,
+        oldest_may_go,
         dry_run,
     } = asked
     else {
@@ -218,6 +219,7 @@ fn store_attach(
         make_groups,
         withdrawn,
         in_place,
+        oldest_may_go,
         dry_run,
     };
     let mut told = |done, total| progress(Progress { done, total });

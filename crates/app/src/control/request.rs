@@ -156,6 +156,9 @@ pub(crate) enum Request {
         /// They stay where they lie.
         #[serde(default)]
         in_place: bool,
+        /// Where a set keeps less than comes, the oldest of that go.
+        #[serde(default)]
+        oldest_may_go: bool,
         /// Only say what would be done.
         dry_run: bool,
     },

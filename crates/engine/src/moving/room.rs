@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use newsreel_host::said_octets;
 use newsreel_store::{BufferFacts, BufferReader, RUN_OCTETS, SetConfig, SetOrder};
-use newsreel_wire::{SetId, Token, UnixTime};
+use newsreel_wire::{POSITION_UNIT, SetId, Token, UnixTime};
 use serde::Serialize;
 
 use super::copying::COPIED_AT_ONCE_OCTETS;
@@ -44,16 +44,24 @@ pub(super) struct Round {
 }
 
 impl Round {
-    fn of_buffers(rounds: &[u64], order: SetOrder) -> Self {
+    /// Of buffers: what comes into each before the first of it is overwritten, and its longest turn.
+    fn of_buffers(rounds: &[(u64, u64)], order: SetOrder) -> Self {
         let buffers = rounds.len() as u64;
+        let each = rounds.iter().map(|(round, _)| *round);
         let octets = match order {
             SetOrder::Interleave if buffers > 1 => {
                 // They get as much, one as the other, a turn apart.
-                let turn = RUN_OCTETS + COPIED_AT_ONCE_OCTETS as u64;
-                let least = rounds.iter().min().copied().unwrap_or_default();
-                least.saturating_sub(turn) * buffers
+                let longest = rounds.iter().map(|(_, turn)| *turn).max();
+                let least = each.min().unwrap_or_default();
+                let even = least.saturating_sub(longest.unwrap_or_default()) * buffers;
+                // Whatever turns they have: one is around first, and each turn of the others was the shortest.
+                let others = (buffers - 1) * RUN_OCTETS;
+                let first = rounds
+                    .iter()
+                    .map(|(round, turn)| round + round / turn * others);
+                even.max(first.min().unwrap_or_default())
             }
-            _ => rounds.iter().sum(),
+            _ => each.sum(),
         };
         Self { octets, buffers }
     }
@@ -98,7 +106,7 @@ impl Target {
         let buffers: Vec<_> = buffers.iter().filter(takes).copied().cloned().collect();
         let facts: Vec<BufferFacts> = buffers.iter().map(|it| it.facts()).collect();
         let path = facts.first().map(|it| it.path.clone()).unwrap_or_default();
-        let rounds: Option<Vec<u64>> = buffers.iter().map(|it| it.round_octets()).collect();
+        let rounds: Option<Vec<(u64, u64)>> = buffers.iter().map(round_and_turn).collect();
         let mut target = Self {
             buffers,
             name: config.name.clone(),
@@ -162,10 +170,23 @@ impl Target {
         (taken > keeps).then(|| {
             format!(
                 "set {} would overwrite what comes into it: {} come, and it keeps {} before it makes room for more by the oldest of \
-                 them; give it more room, or attach some of the files",
+                 them; give it more room, attach some of the files, or let the oldest go (`--oldest-may-go`)",
                 self.name,
                 said_octets(taken),
                 said_octets(keeps)
+            )
+        })
+    }
+
+    /// What goes of articles that take so many octets, of which none takes more than the largest, if anything does.
+    pub(crate) fn overwrites(&self, taken: u64, largest: u64) -> Option<String> {
+        let goes = taken.saturating_sub(self.round?.keeps(largest));
+        (goes > 0).then(|| {
+            format!(
+                "{} come into set {}, and up to {} of them, the oldest, go to make room for those behind them",
+                said_octets(taken),
+                self.name,
+                said_octets(goes)
             )
         })
     }
@@ -207,6 +228,19 @@ impl Target {
             self.name, self.path
         )
     }
+}
+
+/// What comes into a buffer before the first of it is overwritten, and what comes into it in one turn at the most: a batch may begin when only an
+/// octet is left of it, and ends where what is reserved does.
+fn round_and_turn(buffer: &Arc<dyn BufferReader>) -> Option<(u64, u64)> {
+    let (round, facts) = (buffer.round_octets()?, buffer.facts());
+    let reserved = facts
+        .capacity_octets
+        .map_or(0, |it| it.saturating_sub(round));
+    // An article is longer than the smallest block, so that each block that it takes holds a part of it.
+    let blocks = 1 + facts.block_octets / POSITION_UNIT;
+    let batch = (COPIED_AT_ONCE_OCTETS as u64).saturating_mul(blocks);
+    Some((round, RUN_OCTETS + reserved.min(batch)))
 }
 
 /// Octets of a buffer in which nothing has lain yet.

@@ -105,6 +105,7 @@ fn copies(paths: &[PathBuf]) -> Attaching {
         make_groups: false,
         withdrawn: false,
         in_place: false,
+        oldest_may_go: false,
         dry_run: false,
     }
 }
@@ -281,6 +282,7 @@ async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
             make_groups: false,
             withdrawn: true,
             in_place: false,
+            oldest_may_go: false,
             dry_run: false,
         };
         let report = world.engine.attach(&all, &mut |_, _| true).unwrap();
@@ -760,4 +762,89 @@ async fn assert_own_make_room(old: &World) {
         assert_eq!(is_gone, is_told);
         assert!(small.by_id("<0@t.example>").await.is_some());
     }
+}
+
+/// 351 KiB did not fit into an empty set of two buffers of 2 MiB: "it keeps 0 B".
+#[tokio::test]
+async fn what_small_and_uneven_buffers_keep_is_told_and_never_too_much() {
+    // Sizes of two buffers in parts of a megabyte's quarter, articles, and whether they must be taken in.
+    for (sizes, articles, is_sure) in [
+        ([8, 8], 130, true),
+        ([8, 8], 900, false),
+        ([4, 32], 250, true),
+        ([4, 32], 700, false),
+        ([32, 4], 500, false),
+        ([6, 10], 500, false),
+    ] {
+        let world = World::new(config(ROOM));
+        for some in (0..articles).collect::<Vec<_>>().chunks(50) {
+            let some: Vec<_> = some.iter().map(|n| filled(*n)).collect();
+            world.send(&some).await;
+        }
+        let disk = MemoryDisk::new();
+        let paths = copy(&world, "/spool/buffers", &disk);
+        let mut config = config(ROOM);
+        for (buffer, size) in config.store.buffers.iter_mut().zip(sizes) {
+            buffer.octets = size << 18;
+        }
+        let small = World::on(Arc::new(disk), config);
+        let done = small.engine.attach(&copies(&paths), &mut |_, _| true);
+        let there = there(&small, articles).await;
+        match done {
+            Ok(report) => assert_eq!(
+                (report.taken, there.len()),
+                (articles as u64, articles),
+                "{sizes:?}"
+            ),
+            Err(why) => {
+                assert!(!is_sure, "{sizes:?}, {articles} articles: {why}");
+                assert!(why.to_string().contains("--oldest-may-go"), "{why}");
+                assert_eq!(there, [0; 0]);
+            }
+        }
+    }
+}
+
+/// Which of the first so many are here.
+async fn there(world: &World, articles: usize) -> Vec<usize> {
+    let mut there = Vec::new();
+    for n in 0..articles {
+        if world.by_id(&format!("<{n}@t.example>")).await.is_some() {
+            there.push(n);
+        }
+    }
+    there
+}
+
+/// A full spool was refused by a new one of the same size, and nothing let one say that the oldest may go, as they do in a feed.
+#[tokio::test]
+async fn the_oldest_of_what_comes_go_where_they_may() {
+    let (world, _) = source(false).await;
+    let disk = MemoryDisk::new();
+    let paths = copy(&world, "/spool/buffers", &disk);
+    let small = World::on(Arc::new(disk), config(1 << 20));
+    let refused = small.engine.attach(&copies(&paths), &mut |_, _| true);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("--oldest-may-go"), "{refused}");
+    let mut what = Attaching {
+        oldest_may_go: true,
+        dry_run: true,
+        ..copies(&paths)
+    };
+    let would = small.engine.attach(&what, &mut |_, _| true).unwrap();
+    assert_eq!((would.taken, &would.shortages[..]), (1000, &[][..]));
+    let told = would.makes_room.join(";");
+    assert!(told.contains("come into set main, and up to"), "{told}");
+    assert_eq!(there(&small, ARTICLES).await, [0; 0]);
+    what.dry_run = false;
+    let report = small.engine.attach(&what, &mut |_, _| true).unwrap();
+    assert_eq!((report.taken, report.renumbered), (1000, 0));
+    assert_eq!(report.makes_room, would.makes_room);
+    let there = there(&small, ARTICLES).await;
+    assert!((200..800).contains(&there.len()), "{}", there.len());
+    assert!(there.contains(&(ARTICLES - 1)) && !there.contains(&0));
+    // The same again: what has gone is known.
+    let again = small.engine.attach(&what, &mut |_, _| true).unwrap();
+    assert_eq!((again.taken, again.known), (0, 1000), "{again:?}");
+    assert_eq!(small.problems(), [""; 0]);
 }

@@ -53,6 +53,7 @@ fn in_place(dry_run: bool) -> Attaching {
         make_groups: false,
         withdrawn: false,
         in_place: true,
+        oldest_may_go: false,
         dry_run,
     }
 }

@@ -894,3 +894,87 @@ async fn what_the_new_set_would_drop_at_once_stays() {
     assert_same(&seen(&world, 70).await[..70], &before[..70], "then");
     assert_eq!(world.problems(), Vec::<String>::new());
 }
+
+/// A token whose place its article had left showed it, also when it was cancelled since, and a cancel by it said that the article was not here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_that_an_article_had_leads_to_where_it_is() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 6).await;
+    let id = |n: usize| ArticleRef::Id(format!("<{n}@t.example>"));
+    let show = |which: &ArticleRef| world.engine.article(which).unwrap();
+    let tokens: Vec<_> = (0..6)
+        .map(|n| ArticleRef::Token(show(&id(n)).unwrap().token))
+        .collect();
+    assert_eq!(show(&tokens[1]), show(&id(1)));
+    relocate(&world, "main", "files", None);
+    let moved = show(&tokens[1]).unwrap();
+    assert_eq!(
+        (Some(&moved), moved.set.as_str()),
+        (show(&id(1)).as_ref(), "files")
+    );
+    cancel(&world, "<2@t.example>");
+    assert_eq!(show(&tokens[2]), None);
+    let why = world.engine.absence(&tokens[2]).unwrap();
+    assert!(why.starts_with("it was withdrawn on "), "{why}");
+    assert_eq!(world.engine.try_withdraw(&tokens[3]), Withdrawal::Done);
+    let gone = [tokens[3].clone(), tokens[2].clone()];
+    let outcomes = world.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+    assert_eq!(outcomes, [Withdrawal::Done, Withdrawal::NotHere]);
+    assert!(world.by_id("<3@t.example>").await.is_none());
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Articles whose old places were overwritten when they had moved counted as overwritten, whether they were alive or withdrawn, and nobody
+/// compared their rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_moved_is_compared_also_where_its_old_place_is_gone() {
+    let mut config = two_sets();
+    for buffer in &mut config.store.buffers {
+        buffer.octets = 2 << 20;
+    }
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config);
+    feed(&world, 0, 30).await;
+    relocate(&world, "main", "files", None);
+    for n in [4, 5] {
+        cancel(&world, &format!("<{n}@t.example>"));
+    }
+    // Some of these are overwritten themselves.
+    let long = 120;
+    for n in 100..100 + long {
+        let one = [long_article(n, "misc.other", 1000)];
+        assert_eq!(world.send(&one).await, [Outcome::Accepted]);
+    }
+    let mut alive = 0;
+    for n in 100..100 + long {
+        alive += u64::from(world.by_id(&format!("<{n}@t.example>")).await.is_some());
+    }
+    let check = |world: &World| world.engine.check(&mut |_, _| {}).unwrap();
+    let report = check(&world);
+    assert!(report.is_clean(), "{report:?}");
+    let gone = long as u64 - alive;
+    assert_eq!(
+        (report.overwritten, report.withdrawn),
+        (gone, 2),
+        "{report:?}"
+    );
+    // Every third of the thirty is in two groups; 4 and 5 are in one.
+    assert_eq!(
+        (report.articles, report.rows),
+        (30 + long as u64, 38 + alive)
+    );
+    world.seal();
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    let spool_id = world.engine.status().spool_id;
+    drop(world);
+    lose(&memory, &config, &spool_id, "overview");
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let problems = world.problems();
+    for n in (0..30).filter(|n| ![4, 5].contains(n)) {
+        let of_it = format!("<{n}@t.example>: the overview of group");
+        assert!(
+            problems.iter().any(|problem| problem.starts_with(&of_it)),
+            "{n}: {problems:?}"
+        );
+    }
+}

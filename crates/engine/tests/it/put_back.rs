@@ -115,6 +115,7 @@ async fn an_old_log_and_old_views_bring_no_bits_back() {
             make_groups: false,
             withdrawn: false,
             in_place: false,
+            oldest_may_go: false,
             dry_run: false,
         };
         let report = elsewhere.engine.attach(&what, &mut |_, _| true).unwrap();
@@ -353,6 +354,7 @@ async fn what_had_moved_is_not_marked_as_withdrawn_behind_an_old_log() {
         withdrawn: false,
         dry_run: false,
         in_place: false,
+        oldest_may_go: false,
     };
     let report = elsewhere.engine.attach(&what, &mut |_, _| true).unwrap();
     assert_eq!((report.taken, report.withdrawn), (1841, 0), "{report:?}");

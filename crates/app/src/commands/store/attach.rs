@@ -17,7 +17,7 @@ const GROUPS_SHOWN_MAX: usize = 10;
 
 pub(super) fn run(
     paths: &[PathBuf],
-    [make_groups, withdrawn, in_place]: [bool; 3],
+    [make_groups, withdrawn, in_place, oldest_may_go]: [bool; 4],
     dry_run: bool,
     spool: &SpoolArgs,
 ) -> Result<()> {
@@ -31,6 +31,7 @@ pub(super) fn run(
         make_groups,
         withdrawn,
         in_place,
+        oldest_may_go,
         dry_run,
     };
     let mut report = access::change(spool, request)?;
@@ -94,6 +95,11 @@ fn said(report: &Value) -> String {
         count("renumbered"),
         count("known")
     );
+    if count("renumbered") > 0 {
+        said.push_str(
+            "under other numbers: their groups had given those numbers, or passed them at a start behind a kill\n",
+        );
+    }
     said.push_str(&cards(report));
     if count("withdrawn") > 0 {
         said.push_str(&format!(
@@ -151,6 +157,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// That a start behind a kill passes numbers was said nowhere.
+    #[test]
+    fn why_numbers_are_others_is_told_where_some_are() {
+        let told = |renumbered: u64| said(&json!({"taken": 3, "renumbered": renumbered}));
+        assert!(told(2).contains("or passed them at a start behind a kill"));
+        assert_eq!(told(0).lines().count(), 1);
+    }
 
     /// A spool of 40,000 groups had been told with all their names, on one line.
     #[test]

@@ -113,9 +113,14 @@ pub(crate) enum Verb {
                       What was cancelled, had expired or was moved there stays out as far as the files tell, as of the last checkpoint: \
                       the bitmap of a cyclic buffer does, and what is noted behind the end of a segment; in a directory of files it is \
                       not there any more. --withdrawn takes in what a bitmap or a segment says, too.\n\n\
-                      It may be ended and begun again at any time: what is known is passed over. Beside a running server that one reads \
-                      the files, so it must be able to. Ends with 1 where something is damaged or was not taken.\n\n\
+                      Where a cyclic set would overwrite what comes by what comes behind it nothing is taken; with --oldest-may-go all is, \
+                      and the newest stay, as in a feed.\n\n\
+                      It may be ended and begun again at any time: what is known is passed over. A stop of it or of the server does no harm; \
+                      behind a kill of the server, or a power cut, numbers of what was not taken yet may have been passed, and it comes \
+                      under other ones: --dry-run says how many, and where numbers matter begin anew with an empty spool. Beside a running \
+                      server that one reads the files, so it must be able to. Ends with 1 where something is damaged or was not taken.\n\n\
                       Examples:\n  newsreel store attach /mnt/old/buffers/C0 /mnt/old/buffers/C1 --make-groups --dry-run\n  \
+                      newsreel store attach /mnt/old/buffers/C0 --make-groups --oldest-may-go\n  \
                       newsreel store attach /mnt/old/segments/main\n  newsreel store attach --in-place /nfs/archive/C0"
     )]
     Attach {
@@ -131,6 +136,9 @@ pub(crate) enum Verb {
         /// Serve them from where they lie: PATH is the `file` of a set of method `attached`, and nothing is copied
         #[arg(long)]
         in_place: bool,
+        /// Take all, also where a set would overwrite the oldest of what comes by what comes behind it
+        #[arg(long, conflicts_with = "in_place")]
+        oldest_may_go: bool,
         /// Only say what would be taken
         #[arg(long)]
         dry_run: bool,
@@ -310,11 +318,12 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             make_groups,
             withdrawn,
             in_place,
+            oldest_may_go,
             dry_run,
             spool,
         } => attach::run(
             paths,
-            [*make_groups, *withdrawn, *in_place],
+            [*make_groups, *withdrawn, *in_place, *oldest_may_go],
             *dry_run,
             spool,
         ),

@@ -27,6 +27,11 @@ pub(super) fn run(
     } else {
         output::text(&said(&report, (from, to)))?;
     }
+    outcome(&report)
+}
+
+/// Whether all moved, or would.
+fn outcome(report: &Value) -> Result<()> {
     match report["stopped"].as_str() {
         Some(why) => bail!("it was ended early: {why}; the same again goes on where it was"),
         None if report["is_cut"] == true => {
@@ -35,6 +40,7 @@ pub(super) fn run(
         None => {}
     }
     match report["left"].as_u64() {
+        _ if keeps_less(report).is_some() => bail!("there is no room for all of them"),
         None | Some(0) => Ok(()),
         Some(left) => bail!("{} could not be moved", output::count(left, "article")),
     }
@@ -72,7 +78,6 @@ fn said(report: &Value, (from, to): (&str, &str)) -> String {
 fn room(report: &Value, to: &str) -> String {
     let (room, taken) = (&report["room"], &report["taken_octets"]);
     let mut said = format!("they take up to {} there", output::octets(taken));
-    let keeps = room["keeps_octets"].as_u64();
     if room["free_octets"].is_u64() {
         let free = output::octets(&room["free_octets"]);
         said.push_str(&format!(", {free} are free"));
@@ -90,11 +95,34 @@ fn room(report: &Value, to: &str) -> String {
             "about {overwritten} of what {to} has now, the oldest, goes to make room\n"
         ));
     }
-    if let Some(keeps) = keeps.filter(|keeps| taken.as_u64().is_some_and(|taken| taken > *keeps)) {
+    if let Some(keeps) = keeps_less(report) {
         let keeps = output::octets(&keeps.into());
         said.push_str(&format!(
             "{to} keeps {keeps} of what moves, and overwrites the rest: it would be refused\n"
         ));
     }
     said
+}
+
+/// What the set keeps of what would move, octets, where that is not all.
+fn keeps_less(report: &Value) -> Option<u64> {
+    let keeps = report["room"]["keeps_octets"].as_u64()?;
+    let taken = report["taken_octets"].as_u64()?;
+    (taken > keeps).then_some(keeps)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// It ended with 0, where the move itself ends with 1.
+    #[test]
+    fn a_dry_run_of_what_has_no_room_does_not_end_well() {
+        let would = |taken: u64| json!({"dry_run": true, "left": 0, "taken_octets": taken, "room": {"keeps_octets": 1000}});
+        let refused = outcome(&would(1001)).unwrap_err().to_string();
+        assert_eq!(refused, "there is no room for all of them");
+        assert!(outcome(&would(1000)).is_ok());
+    }
 }

@@ -94,8 +94,9 @@ impl<'a> Strays<'a> {
             Some(headers) => self.lost.is_of_one(&file, &headers)?,
             None => false,
         };
-        // What else lies behind a link is nobody's business here.
-        if !is_known && !is_lost && file.link.is_none() {
+        // What else lies behind a link is nobody's business here, unless an ended move or a power cut may have left it.
+        let is_met = |id: Option<&str>| file.link.is_none() || self.has_left(id);
+        if !is_known && !is_lost && is_met(id.as_deref()) {
             self.met.push((file, id));
             if self.met.len() >= STRAYS_AT_ONCE {
                 self.settle();
@@ -113,6 +114,16 @@ impl<'a> Strays<'a> {
     fn hash_of(&self, id: Option<&str>) -> Option<IdHash> {
         let id = MessageId::parse(id?.as_bytes()).ok()?;
         Some(self.shared.id_hash(id))
+    }
+
+    /// Whether the history knows an article of this message-id and leads nobody to this set for it.
+    fn has_left(&self, id: Option<&str>) -> bool {
+        let Some(hash) = self.hash_of(id) else {
+            return false;
+        };
+        let known = self.shared.views.history().lookup(&hash).ok().flatten();
+        let token = known.map(|entry| entry.token);
+        token.is_some_and(|token| token.is_none_or(|it| it.buffer() != self.buffer.id()))
     }
 
     /// Whose a file is in which this message-id stands.

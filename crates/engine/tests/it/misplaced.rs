@@ -11,6 +11,7 @@ use newsreel_engine::{ArticleRef, EngineConfig, Reason, ScrubReport, Withdrawal}
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, RealDisk, read_whole, replace_file};
 use newsreel_service::{ArticleQuery, Outcome, Part};
+use newsreel_store::SetConfig;
 use newsreel_store::methods::METHODS;
 use newsreel_wire::MessageId;
 
@@ -507,4 +508,39 @@ async fn a_file_that_cannot_be_opened_costs_the_scrub_no_other() {
     faulty.clear();
     assert_eq!(scrub(&world).damaged.len(), 0);
     assert_eq!(alive(&world, 4).await, [0, 1, 2, 3]);
+}
+
+/// Behind a symbolic link to a directory anything may lie, so nothing is removed there; but of what an ended move left, texts of cancelled
+/// articles among it, nothing was told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_move_left_behind_a_link_is_told_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (news, away) = (folder.path().join("news"), folder.path().join("away"));
+    for dir in [&news, &away.join("test")] {
+        RealDisk.create_dir_all(dir).unwrap();
+    }
+    symlink(&away, &news.join("misc"));
+    let mut config = config(1 << 20);
+    config.spool = folder.path().join("spool");
+    config.store.sets.push(SetConfig {
+        name: "files".to_owned(),
+        method: "tradspool".to_owned(),
+        directory: Some(news),
+        ..SetConfig::default()
+    });
+    let world = World::on(Arc::new(RealDisk), config);
+    let articles = [0, 1, 2, 3].map(|n| article(n, "misc.test"));
+    assert_eq!(world.send(&articles[..3]).await, [Outcome::Accepted; 3]);
+    let id = ArticleRef::Id(article(1, "").0);
+    let cancelled = world.engine.withdraw(&[id], Reason::Cancelled);
+    assert_eq!(cancelled.unwrap(), [const { Withdrawal::Done }]);
+    // Of one that lies in the other set, of one that is gone, and of one that was never here.
+    for n in [0, 1, 3] {
+        replace_file(&RealDisk, &away.join(format!("test/{n}")), &articles[n].1).unwrap();
+    }
+    let told = scrub(&world).headers.concat();
+    assert!(told.contains("no card leads: 2, first "), "{told}");
+    for n in [0, 1, 3] {
+        assert!(RealDisk.exists(&away.join(format!("test/{n}"))).unwrap());
+    }
 }

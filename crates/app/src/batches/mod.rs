@@ -1,6 +1,6 @@
 //! Batches that come in: each article is handed to the server and answered for, or waits in a file; what is damaged is kept.
 //!
-//! An input may be let go when [`take`] returned well: then everything in it is with the server, or on disk.
+//! An input may be let go when [`hand_over`] returned well: then everything that was taken is with the server, or on disk.
 
 pub(crate) mod damages;
 pub(crate) mod kept;
@@ -30,18 +30,7 @@ use crate::posting;
 /// So much is read at once.
 const READ_OCTETS: usize = 256 << 10;
 
-/// Takes a batch, or an article; `server`: where to, or why nowhere.  `false`: it is packed and damaged, and what could be unpacked
-/// was taken.
-pub(crate) fn take(
-    input: &mut dyn Read,
-    server: &Result<SocketAddr, String>,
-    tally: &mut Tally,
-    damages: &mut Damages,
-) -> Result<bool> {
-    hand_over(server, tally, damages, |taker| taker.run(input))
-}
-
-/// Has `work` hand over articles, each answered for when this returns.
+/// Has `work` hand over articles, each answered for when this returns; `server`: where to, or why nowhere.
 pub(crate) fn hand_over<R>(
     server: &Result<SocketAddr, String>,
     tally: &mut Tally,
@@ -115,8 +104,10 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         }
     }
 
-    /// Takes all there is; `false`: not all of it could be unpacked.
-    fn run(&mut self, input: &mut dyn Read) -> Result<bool> {
+    /// Takes a batch, or an article; `false`: it is packed and damaged, and what could be unpacked was taken.
+    pub(crate) fn take(&mut self, input: &mut dyn Read) -> Result<bool> {
+        self.buf.clear();
+        self.start = 0;
         let (mut parts, mut is_all) = (Parts::new(input), true);
         loop {
             let mut part = match parts.next().context("cannot read it")? {

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use newsreel_host::{Disk, RealClock, RealDisk};
 
 use crate::access::no_foreign_root;
+use crate::batches::Taker;
 use crate::batches::damages::Damages;
 use crate::batches::kept::{FOLDER, Folder};
 use crate::batches::settled::Tally;
@@ -109,44 +110,25 @@ struct Taking {
 }
 
 impl Taking {
+    /// One connection for all: an article does not wait for the answers to those of the file before.
     fn take_files(&mut self, files: &[PathBuf]) -> Result<()> {
-        for path in files {
-            let taken = input::open(path).and_then(|(mut file, can_be_read_again)| {
-                self.damages.begin(said_name(path));
-                match can_be_read_again {
-                    true => self.take_file(path, &mut *file),
-                    false => self.take_stream(&mut *file),
-                }
-            });
-            taken.with_context(|| format!("cannot take {}", said_name(path)))?;
-        }
-        Ok(())
-    }
-
-    /// Takes what can be read again, if need be.
-    fn take_file(&mut self, path: &Path, file: &mut dyn Read) -> Result<()> {
-        if !self.take(file)? {
-            let (mut again, _) = input::open(path)?;
-            self.damages.kept(self.folder.hold(&mut *again)?.keep()?);
-        }
-        Ok(())
-    }
-
-    /// Takes what comes once: what is packed is copied first, because damage may leave nothing that is worth keeping but all of it.
-    fn take_stream(&mut self, file: &mut dyn Read) -> Result<()> {
-        let (kind, mut file) = look(file)?;
-        if !matches!(kind, Kind::Packed(_) | Kind::Hint(_)) {
-            return self.take(&mut file).map(|_| ());
-        }
-        let held = self.folder.hold(&mut file)?;
-        if !self.take(&mut held.reader())? {
-            self.damages.kept(held.keep()?);
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, file: &mut dyn Read) -> Result<bool> {
-        batches::take(file, &self.server, &mut self.tally, &mut self.damages)
+        let (folder, tally, damages) = (&self.folder, &mut self.tally, &mut self.damages);
+        batches::hand_over(&self.server, tally, damages, |taker| {
+            for path in files {
+                let taken = input::open(path).and_then(|(mut file, can_be_read_again)| {
+                    taker.damages.begin(said_name(path));
+                    match can_be_read_again {
+                        true => take_file(taker, folder, path, &mut *file),
+                        false => take_stream(taker, folder, &mut *file),
+                    }
+                });
+                taken.with_context(|| format!("cannot take {}", said_name(path)))?;
+                taker.damages.finish()?;
+                // The next one may be a pipe in which nothing is yet.
+                taker.flush();
+            }
+            Ok(())
+        })
     }
 
     fn retry(&mut self) -> Result<()> {
@@ -161,7 +143,10 @@ impl Taking {
             }
             let (mut file, _) = input::open(&path)?;
             self.damages.begin(said_name(&path));
-            self.take_file(&path, &mut *file)?;
+            let (folder, tally, damages) = (&self.folder, &mut self.tally, &mut self.damages);
+            batches::hand_over(&self.server, tally, damages, |taker| {
+                take_file(taker, folder, &path, &mut *file)
+            })?;
             self.folder.forget(&path)?;
         }
         Ok(())
@@ -175,6 +160,33 @@ impl Taking {
         }
         output::said(&format!("{}{}", self.tally.said(), self.damages.said()))
     }
+}
+
+/// Takes what can be read again, if need be.
+fn take_file(
+    taker: &mut Taker<'_, '_>,
+    folder: &Folder,
+    path: &Path,
+    file: &mut dyn Read,
+) -> Result<()> {
+    if !taker.take(file)? {
+        let (mut again, _) = input::open(path)?;
+        taker.damages.kept(folder.hold(&mut *again)?.keep()?);
+    }
+    Ok(())
+}
+
+/// Takes what comes once: what is packed is copied first, because damage may leave nothing that is worth keeping but all of it.
+fn take_stream(taker: &mut Taker<'_, '_>, folder: &Folder, file: &mut dyn Read) -> Result<()> {
+    let (kind, mut file) = look(file)?;
+    if !matches!(kind, Kind::Packed(_) | Kind::Hint(_)) {
+        return taker.take(&mut file).map(|_| ());
+    }
+    let held = folder.hold(&mut file)?;
+    if !taker.take(&mut held.reader())? {
+        taker.damages.kept(held.keep()?);
+    }
+    Ok(())
 }
 
 fn said_name(path: &Path) -> String {

@@ -1,8 +1,10 @@
 //! Batches as INN's rnews takes them: packed in any way, damaged, while the server is away or takes nothing.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 use serde_json::Value;
@@ -352,6 +354,38 @@ fn articles_wait_while_the_server_is_away() {
     server.stop();
 }
 
+/// Each file had a connection of its own, and the next one waited until all articles of it were answered for.
+#[test]
+fn no_file_waits_for_the_answers_to_those_before_it() {
+    let spool = Spool::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let paths = [0, 1].map(|n| file(&spool, &format!("batch-{n}"), batch(n..n + 1).as_bytes()));
+    let report = std::thread::scope(|scope| {
+        let told = scope.spawn(|| {
+            let args = ["rnews", "--server", &address, &paths[0], &paths[1]];
+            spool.json(&args)
+        });
+        let (stream, _) = listener.accept().unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let mut lines = BufReader::new(&stream).lines().map(Result::unwrap);
+        (&stream).write_all(b"200 ready\r\n").unwrap();
+        assert_eq!(lines.next().unwrap(), "MODE STREAM");
+        (&stream).write_all(b"203 go on\r\n").unwrap();
+        for n in 0..2 {
+            let offer = format!("TAKETHIS <{n}@batch.example>");
+            assert_eq!(lines.next().unwrap(), offer);
+            assert!(lines.any(|line| line == "."));
+        }
+        let answers = "239 <0@batch.example>\r\n239 <1@batch.example>\r\n";
+        (&stream).write_all(answers.as_bytes()).unwrap();
+        told.join().unwrap()
+    });
+    assert_eq!(counts(&report), [2, 0, 0, 0, 0], "{report}");
+}
+
 /// A batch that came while a server started was put aside, and waited for somebody to try again.
 #[test]
 fn a_server_that_starts_is_waited_for() {
@@ -379,7 +413,7 @@ fn a_server_that_starts_is_waited_for() {
         signal("-STOP", server.id());
         let report = std::thread::scope(|scope| {
             let taking = scope.spawn(|| piped(&spool, batch(round * 3..round * 3 + 3).as_bytes()));
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            std::thread::sleep(Duration::from_millis(500));
             signal("-CONT", server.id());
             taking.join().unwrap()
         });
@@ -435,7 +469,7 @@ fn a_kill_loses_nothing() {
             .args(["rnews", "--retry", "--config"])
             .arg(spool.config());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(15 * round));
+        std::thread::sleep(Duration::from_millis(15 * round));
         child.kill().unwrap();
         let status = child.wait().unwrap();
         done += u32::from(status.success());
@@ -451,7 +485,7 @@ fn a_kill_loses_nothing() {
         .arg(spool.config());
     let more = batch(20_000..30_000);
     let child = std::thread::spawn(move || piped_into(command, more.as_bytes()));
-    std::thread::sleep(std::time::Duration::from_millis(150));
+    std::thread::sleep(Duration::from_millis(150));
     server.kill();
     let report: Value = serde_json::from_str(&child.join().unwrap().unwrap()).unwrap();
     let [accepted, refused, rejected, deferred, damaged] = counts(&report);

@@ -249,13 +249,32 @@ fn open_by(
 
 /// Refuses where there is no spool.
 fn is_there(disk: &dyn Disk, spool: &Path) -> Result<(), Refusal> {
+    if disk.exists(&spool.join(newsreel_cache::keep::TABLE))? {
+        return Err(Refusal::Final(anyhow!(
+            "{} is the directory of a cache, and no spool: `newsreel cache stats`, `cache list` and the like tell of it",
+            absolute(spool)
+        )));
+    }
     if disk.exists(spool)? && !disk.list(spool)?.is_empty() {
         return Ok(());
     }
-    let spool = spool.display();
-    Err(Refusal::Missing(anyhow!(
-        "there is no spool in {spool}; `newsreel serve` makes one"
-    )))
+    Err(Refusal::Missing(no_spool(spool)))
+}
+
+/// Says that there is no spool, and what helps.
+pub(crate) fn no_spool(spool: &Path) -> anyhow::Error {
+    anyhow!(
+        "there is no spool in {}; `newsreel serve` makes one, or `newsreel store create`; for that of a server which runs elsewhere \
+         give its --spool or --config",
+        absolute(spool)
+    )
+}
+
+/// A path that says where it is, wherever the command was given.
+fn absolute(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
+    path.display().to_string()
 }
 
 /// Says that somebody has a spool who does not answer, if so.
@@ -468,7 +487,7 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
     })
 }
 
-fn last_config(spool: &Path) -> Result<Option<Config>> {
+pub(crate) fn last_config(spool: &Path) -> Result<Option<Config>> {
     let path = spool.join(LAST_CONFIG);
     if !RealDisk.exists(&path)? {
         return Ok(None);

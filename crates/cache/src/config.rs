@@ -20,7 +20,8 @@ use crate::remote::{Forwarded, Route};
 pub struct CacheConfig {
     /// The directory in which all of it lies, and no spool; a relative path counts from the configuration file's directory.
     pub directory: PathBuf,
-    /// Articles that are kept, octets: never more. `policy` says what goes.
+    /// Articles that are kept, octets: never more. `policy` says what goes. Made smaller than eight of the segments that are there (each a
+    /// thirty-second to a sixteenth of what it was, at most 64MiB), it throws away all that is kept at the next start, overview too.
     pub octets: u64,
     /// Articles of more octets are large and lie in files apart from those of the others, so that a few of them do not push many small
     /// ones out; both share `octets`. A multiple of what the file system allots at once is best. 0: all lie together.

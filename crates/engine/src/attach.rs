@@ -21,8 +21,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
 use newsreel_store::{
-    Alone, Blocking, BufferReader, Chosen, ReadError, RecordScan, RuleSubject, ScanRange, Scanned,
-    Want, open_alone,
+    Alone, Blocking, BufferReader, Chosen, PassedOver, ReadError, RecordScan, RuleSubject,
+    ScanRange, Scanned, TIMECAF_HELPS, Want, open_alone,
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
@@ -98,6 +98,8 @@ pub struct Attached {
     pub groups_made: Vec<String>,
     /// Files that could not be opened, or not be read to their ends.
     pub unreadable: Vec<String>,
+    /// Directories with files that have no names of articles: how many, and the first of them.
+    pub passed_over: Vec<String>,
     /// It was ended before all was done.
     pub is_cut: bool,
 }
@@ -166,8 +168,30 @@ impl Walk {
         report.places.push(format!("{path}: {what}"));
     }
 
+    /// Tells of files that were not read, as their names are none of articles.
+    fn passed_over(&self, report: &mut Attached) {
+        let Some(passed) = self.reader.passed_over() else {
+            return;
+        };
+        let PassedOver {
+            files,
+            first,
+            timecaf,
+        } = passed;
+        let (dir, first) = (self.reader.facts().path, first.display());
+        match timecaf {
+            0 => report.passed_over.push(format!(
+                "{dir}: files in it that have no names of articles were passed over: {files}, {first} the first"
+            )),
+            timecaf => report.unreadable.push(format!(
+                "{dir}: files of INN's timecaf cannot be read: {timecaf}, {first} the first; {TIMECAF_HELPS}"
+            )),
+        }
+    }
+
     /// Counts what was cut off a file, once it was read up to there, and what is damaged behind its articles.
     fn passed(&self, report: &mut Attached) {
+        self.passed_over(report);
         let cut = self.reader.cut_at();
         let cut = cut.map(|at| format!("nothing can be read from {at:#x} on: it was cut"));
         let noted = self.reader.notes_damaged_at().map(|at| {

@@ -50,7 +50,7 @@ use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
 use crate::start::{self, Parts, Writing};
-use crate::timekeeper::Timekeeper;
+use crate::timekeeper::{self, Timekeeper};
 use crate::unreadable::Unreadable;
 
 /// An open spool.
@@ -145,14 +145,7 @@ impl Engine {
         let writer = opened.writer.take();
         let (engine, sequencer_parts) = Self::assemble(config, disk, clock, opened)?;
         if let Some(jump_s) = engine.shared.time.jump_s() {
-            // Nobody here can tell whether the server was off for so long.
-            let hours = jump_s.unsigned_abs() / 3600;
-            let side = if jump_s > 0 { "ahead of" } else { "behind" };
-            tracing::error!(
-                "the clock is {hours} hours {side} the last run, which is right where the server was off for so long: \
-                 if it is right, say so with `newsreel clock confirm`; until then nothing is refused for its age and \
-                 no id is forgotten"
-            );
+            tracing::error!("{}", timekeeper::describe_start(jump_s));
         }
         let Shared { disk, config, .. } = &*engine.shared;
         *engine.shared.changes.lock() =

@@ -105,7 +105,7 @@ pub(crate) fn sequencer(
             is_at_rest: true,
         },
         room: Room::default(),
-        timing: Timing::default(),
+        timing: Timing::starting(shared.time.jump_s().is_some()),
         prologue: Some(Prologue { is_new, jump }),
         frame_octets_full: (frame_octets_max / 2).min(commit_octets_max.max(1 << 20)),
         frame_octets_max,

@@ -82,6 +82,22 @@ pub(crate) fn describe(jump_s: i64) -> String {
     )
 }
 
+/// The same of a start: by how much the calendar is off from the last run, which nobody here can tell from a pause of that length.
+pub(crate) fn describe_start(jump_s: i64) -> String {
+    let hours = jump_s.unsigned_abs() / 3600;
+    let what = match jump_s > 0 {
+        true => format!(
+            "the clock is {hours} hours ahead of the last run, which is right where the server was off for so long: if it is right,"
+        ),
+        false => format!(
+            "the clock is {hours} hours behind the last run, so it is wrong now, or was then: set it right if it is wrong now; if it is right,"
+        ),
+    };
+    format!(
+        "{what} say so with `newsreel clock confirm`; until then nothing is refused for its age and no id is forgotten"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -110,5 +126,16 @@ mod tests {
         let last = Some(UnixTime(1_000_000));
         let later = Timekeeper::new(clock, last);
         assert!(later.jump_s().is_some(), "it jumped while nobody looked");
+    }
+
+    /// A clock behind the last run was told to be right where the server had been off for so long.
+    #[test]
+    fn a_clock_behind_the_last_run_has_words_of_its_own() {
+        let (ahead, behind) = (describe_start(200_000), describe_start(-200_000));
+        assert!(ahead.contains("55 hours ahead of") && ahead.contains("was off for so long"));
+        assert!(
+            behind.contains("55 hours behind") && !behind.contains("was off"),
+            "{behind}"
+        );
     }
 }

@@ -24,6 +24,16 @@ pub(crate) struct Timing {
     is_alarmed: bool,
 }
 
+impl Timing {
+    /// Of a run at whose start a jump was told of, or there was none.
+    pub(crate) fn starting(has_jumped: bool) -> Self {
+        Self {
+            is_alarmed: has_jumped,
+            ..Self::default()
+        }
+    }
+}
+
 impl Sequencer {
     /// Follows the calendar in small steps; raises the alarm when it makes a large one.
     pub(crate) fn keep_time(&mut self) {

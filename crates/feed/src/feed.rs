@@ -168,6 +168,8 @@ pub struct FeedReport {
     pub tally: Tally,
     /// The newest of those that were gone before they could be sent, by message-id.
     pub gone: Vec<String>,
+    /// When an article was rejected last since the server started, and what the peer said.
+    pub rejection: Option<(UnixTime, String)>,
     /// Its connections.
     pub links: Vec<LinkState>,
 }
@@ -323,6 +325,7 @@ impl Feed {
             open: queue.open(),
             tally: queue.tally,
             gone: queue.gone(),
+            rejection: queue.rejection(),
             links: self.links.lock().values().cloned().collect(),
         }
     }

@@ -191,6 +191,7 @@ impl Kept {
                 open: left.place.open.len(),
                 tally: queue.as_ref().map_or_else(Tally::default, |it| it.tally),
                 gone: queue.as_ref().map_or_else(Vec::new, |it| it.gone()),
+                rejection: queue.as_ref().and_then(|it| it.rejection()),
                 links: vec![LinkState::Removed { kept_s }],
             };
             (report, left.standing(end))

@@ -400,6 +400,12 @@ impl Queue {
         self.remembered.of(id)
     }
 
+    /// When the peer rejected an article last, and what it said.
+    pub(crate) fn rejection(&self) -> Option<(UnixTime, String)> {
+        let (at, said) = self.remembered.rejection()?;
+        Some((at, said.to_owned()))
+    }
+
     /// What an article in memory is doing.
     pub(crate) fn held(&self, sequence: Sequence, now_ms: u64) -> Option<Held> {
         if !self.place.open.contains(&sequence) {
@@ -596,6 +602,7 @@ mod tests {
         let mut next = queue_of(Sequence(4), 1, 1);
         next.continues(&queue);
         assert!(next.remembered("<2@x>").is_some() && next.remembered("<3@x>").is_none());
+        assert_eq!(next.rejection(), Some((UnixTime(7), "439 no".to_owned())));
     }
 
     /// An article at which a peer ended every connection stood in front of all others for ever.

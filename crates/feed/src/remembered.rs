@@ -30,6 +30,8 @@ pub(crate) struct LastWord {
 pub(crate) struct Remembered {
     hashing: RandomState,
     words: VecDeque<LastWord>,
+    /// The last one that says why it was rejected, however many came behind it.
+    rejection: Option<LastWord>,
 }
 
 impl Remembered {
@@ -41,12 +43,22 @@ impl Remembered {
         let kept = |c: char| if c.is_control() { '?' } else { c };
         let said = is_told.then(|| said.chars().take(SAID_CHARS_MAX).map(kept).collect());
         let hash = self.hashing.hash_one(id);
-        self.words.push_back(LastWord {
+        let word = LastWord {
             hash,
             how,
             at,
             said,
-        });
+        };
+        if word.said.is_some() {
+            self.rejection = Some(word.clone());
+        }
+        self.words.push_back(word);
+    }
+
+    /// When the peer rejected an article last, and what it said.
+    pub(crate) fn rejection(&self) -> Option<(UnixTime, &str)> {
+        let word = self.rejection.as_ref()?;
+        Some((word.at, word.said.as_deref()?))
     }
 
     /// The last word on an article, if it is remembered.
@@ -83,5 +95,14 @@ mod tests {
             "{said}"
         );
         assert_eq!(remembered.words.len(), REMEMBERED_MAX);
+        for n in 0..=REMEMBERED_MAX as u64 {
+            remembered.note(&format!("<{n}@y>"), Settled::Accepted, "239", UnixTime(n));
+        }
+        assert!(remembered.of("<1@x>").is_none());
+        let (at, said) = remembered.rejection().unwrap();
+        assert!(
+            at == UnixTime(9) && said.starts_with("439 <1@x>?aaa"),
+            "{said}"
+        );
     }
 }

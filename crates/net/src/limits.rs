@@ -104,6 +104,23 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The same in words, with the key that says so.
+    #[must_use]
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::Total => "too many connections (listen.connections_max)",
+            Self::Address => {
+                "too many connections from its address (listen.connections_per_address_max)"
+            }
+            Self::Rate => {
+                "too many new connections from its address (listen.connections_per_s_per_address_max)"
+            }
+            Self::Flood => {
+                "a flood of new connections from its address, which is shut out for a while"
+            }
+        }
+    }
+
     /// The line the peer gets.
     #[must_use]
     pub const fn reply(self) -> &'static str {

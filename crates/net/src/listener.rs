@@ -298,7 +298,7 @@ fn settled(
 /// Tells somebody who is not let in why.
 fn refuse(stream: &TcpStream, peer: SocketAddr, is_tls: bool, refusal: Refusal, lines: &LineLimit) {
     if let Some(more) = lines.admit() {
-        tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
+        tracing::info!(target: "newsreel::net", %peer, why = refusal.why(), more, "refused");
     }
     // A fresh socket has room for one line; whoever cannot take it is cut.
     if !is_tls {

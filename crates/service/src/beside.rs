@@ -238,7 +238,7 @@ impl<L: NewsService, C: NewsService> Beside<L, C> {
         if there == Outcome::Accepted && !matches!(here, Outcome::Accepted | Outcome::Duplicate) {
             let id = String::from_utf8_lossy(id.as_bytes());
             tracing::error!(
-                target: "newsreel::cache", %id, outcome = ?here,
+                target: "newsreel::cache", %id, outcome = here.word(),
                 "a post is in the groups upstream that it is for, and was not taken for those of this server"
             );
             // It is out.

@@ -141,6 +141,21 @@ impl From<Known> for FieldName {
     }
 }
 
+impl Outcome {
+    /// What the log calls it: why, where there is a reason.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::Rejected(why) | Self::RejectedField(why, _) => why.text(),
+            Self::RejectedWith(_, why) => why,
+            Self::Deferred(why) => why.text(),
+            Self::Failed => "failed here",
+        }
+    }
+}
+
 impl From<Reject> for Outcome {
     fn from(why: Reject) -> Self {
         Self::Rejected(why)

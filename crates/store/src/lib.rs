@@ -37,7 +37,7 @@ pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
 pub use files::holes::{HOLES_MAX, Hole};
 pub use files::lent::Lent;
-pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE, SORTED_AT_ONCE};
+pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE, PassedOver, SORTED_AT_ONCE, TIMECAF_HELPS};
 pub use files::lost::FRONTS_MAX;
 pub use files::lying::FOLLOWED_MAX;
 pub use files::removal::REFUSED_MAX;

@@ -55,6 +55,12 @@ pub(crate) fn named(text: &[u8]) -> Option<&str> {
     is_sound.then_some(name)
 }
 
+/// Whether a file of this name is a mark, or one that was not written to its end.
+pub(crate) fn is_of_mark(name: &str) -> bool {
+    name.strip_prefix(MARK)
+        .is_some_and(|rest| rest.is_empty() || rest == ".new")
+}
+
 impl Marking {
     /// Looks whether a set's directory is there.
     ///

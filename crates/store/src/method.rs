@@ -18,6 +18,7 @@ use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
 use crate::files::holes::Hole;
 use crate::files::lent::Lent;
+use crate::files::loose::PassedOver;
 use crate::files::restore::{Cards, Written};
 use crate::methods::cnfs::Resizing;
 
@@ -359,6 +360,11 @@ pub trait BufferReader: Send + Sync + Debug {
 
     /// Where what is noted behind a segment, of articles that were withdrawn, is damaged, if that is looked at alone.
     fn notes_damaged_at(&self) -> Option<u64> {
+        None
+    }
+
+    /// Files in its directory that have no names of articles, and so were not read; none: there are no such.
+    fn passed_over(&self) -> Option<PassedOver> {
         None
     }
 

@@ -152,6 +152,11 @@ impl Register {
         self.save(disk)
     }
 
+    /// Whether no buffer was ever made, as far as it tells.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Whether a buffer of this name was ever made.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name)
@@ -240,13 +245,7 @@ impl Register {
                 (entry.standing, self.is_changed) = (Standing::Dropped, true);
             }
         }
-        let missed = |entry: &&Entry| entry.standing != Standing::Dropped && !named(&entry.name);
-        let missed: Vec<&str> = self
-            .entries
-            .iter()
-            .filter(missed)
-            .map(|entry| entry.name.as_str())
-            .collect();
+        let missed = self.unnamed(named);
         let Some(first) = missed.first() else {
             return Ok(());
         };
@@ -256,6 +255,14 @@ impl Register {
              good, `newsreel serve --drop-buffer {first}` lets one go",
             missed.join(", ")
         )))
+    }
+
+    /// Those that are not `named`, and may have articles.
+    pub(crate) fn unnamed(&self, named: &dyn Fn(&str) -> bool) -> Vec<&str> {
+        let is_over = |standing| matches!(standing, Standing::Dropped | Standing::Drained);
+        let entries = self.entries.iter().filter(|it| !is_over(it.standing));
+        let names = entries.map(|entry| entry.name.as_str());
+        names.filter(|name| !named(name)).collect()
     }
 
     /// An id that no buffer ever had.

@@ -43,15 +43,15 @@ fn register(disk: &Arc<dyn Disk>, spool_dir: &Path, config: &StoreConfig) -> Res
         return Err(Error::Config(format!("{}: {}", problem.key, problem.right)));
     }
     let mut register = Register::open(disk.as_ref(), &spool_dir.join("buffers"))?;
-    let named = |name: &str| {
-        config.buffers.iter().any(|buffer| buffer.name == name)
-            || config
-                .sets
-                .iter()
-                .any(|set| !set.has_buffers() && set.name == name)
-    };
-    register.reconcile(&named, &config.dropped)?;
+    register.reconcile(&|name| names(config, name), &config.dropped)?;
     Ok(register)
+}
+
+/// Whether a configuration names a buffer, or a set without buffers.
+fn names(config: &StoreConfig, name: &str) -> bool {
+    let mut sets = config.sets.iter();
+    config.buffers.iter().any(|buffer| buffer.name == name)
+        || sets.any(|set| !set.has_buffers() && set.name == name)
 }
 
 /// A set's id is its place in the configuration.
@@ -74,7 +74,8 @@ pub(crate) fn refused(
 pub enum Access {
     /// Articles are placed; missing buffers are made.
     Write,
-    /// Only read, nothing is written or made; a missing buffer is an error.
+    /// Only read, nothing is written or made; a missing buffer is an error, but for sets without buffers that are made at the next start
+    /// beside others.
     ReadOnly,
 }
 
@@ -169,6 +170,20 @@ impl Store {
             planned.extend(cnfs::planned(disk, spool_dir, set, &register, ends)?);
         }
         Ok(planned)
+    }
+
+    /// Buffers and sets of a spool that a configuration does not name, and without which it does not open; reads only.
+    ///
+    /// # Errors
+    /// When the spool's register cannot be read.
+    pub fn unnamed(
+        disk: &Arc<dyn Disk>,
+        spool_dir: &Path,
+        config: &StoreConfig,
+    ) -> Result<Vec<String>> {
+        let register = Register::open(disk.as_ref(), &spool_dir.join("buffers"))?;
+        let unnamed = register.unnamed(&|name| names(config, name)).into_iter();
+        Ok(unnamed.map(str::to_owned).collect())
     }
 
     /// Which of the cyclic buffers of these names [`Store::create`] could not make, or not look at, and why; reads only.

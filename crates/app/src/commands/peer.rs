@@ -316,6 +316,10 @@ fn shown(feed: &Value) -> String {
     if let Some(seconds) = feed["quota_s"].as_u64() {
         facts.push(("quota", format!("used up; sends again in {seconds} s")));
     }
+    if let Some(said) = feed["last_rejection"]["said"].as_str() {
+        let at = output::date(&feed["last_rejection"]["at"]);
+        facts.push(("last rejection", format!("{said} ({at})")));
+    }
     for id in feed["gone_ids"].as_array().into_iter().flatten() {
         facts.push(("gone", output::cell(id)));
     }
@@ -378,4 +382,27 @@ fn fate(of: &Value) -> (String, bool) {
         _ => return (String::new(), false),
     };
     (said, !of["at"].is_null() || of["what"] == "passed")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// That all articles were rejected was told, and not why.
+    #[test]
+    fn a_feed_says_what_the_peer_rejected_last() {
+        let feed = json!({"peer": "b", "feed": "main", "rejected": 18,
+            "last_rejection": {"at": 1_767_225_600, "said": "439 <1@a.example> Already passed this site"}});
+        let told = shown(&feed);
+        assert!(
+            told.contains(
+                "439 <1@a.example> Already passed this site (Thu, 01 Jan 2026 00:00:00 +0000)"
+            ),
+            "{told}"
+        );
+        let none = shown(&json!({"peer": "b", "feed": "main", "last_rejection": null}));
+        assert!(!none.contains("last rejection"), "{none}");
+    }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// The spool directory; made when it is not there
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
-    /// Listen here instead of where the configuration says; may be given several times
+    /// Listen here, and nowhere else: not where the configuration says, `tls_addresses` included; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = crate::typed::address)]
     listen: Vec<SocketAddr>,
     /// Serve what the standard input is, as inetd has it: a listening socket, or one connection and then nothing more
@@ -66,6 +66,7 @@ impl Args {
         }
         if !self.listen.is_empty() {
             config.listen.addresses.clone_from(&self.listen);
+            config.listen.tls_addresses.clear();
         }
         config.listen.inetd = self.inetd;
         config.store.dropped.clone_from(&self.drop_buffer);
@@ -91,4 +92,35 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => Arc::new(RealClock::new()),
     };
     server::run(config, Box::new(move |config| args.apply(config)), clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// A trial beside the real server was refused, as its addresses for TLS are taken.
+    #[test]
+    fn where_it_is_to_listen_it_listens_alone() {
+        let text = "[listen]\naddresses = ['127.0.0.1:119']\ntls_addresses = ['127.0.0.1:563']\n\
+                    [tls]\ncertificate = '/c.pem'\nkey = '/k.pem'\n";
+        let listens = |words: &[&str]| {
+            let mut config = config::parse(text, "news.toml").unwrap();
+            let typed = Typed::try_parse_from(words).unwrap();
+            typed.args.apply(&mut config);
+            let listen = config.listen;
+            let all = listen.addresses.iter().chain(&listen.tls_addresses);
+            all.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(listens(&["serve"]), ["127.0.0.1:119", "127.0.0.1:563"]);
+        let trial = listens(&["serve", "--listen", "127.0.0.1:1120"]);
+        assert_eq!(trial, ["127.0.0.1:1120"]);
+    }
 }

@@ -92,8 +92,7 @@ fn users(spool: &SpoolArgs) -> Result<Users> {
     let config = access::config_of(spool)?;
     let path = config.server.spool;
     if !disk.exists(&path)? {
-        let path = path.display();
-        bail!("there is no spool in {path}; `newsreel serve` makes one");
+        return Err(access::no_spool(&path));
     }
     access::no_foreign_root(&disk, &path)?;
     Ok(Users::new(disk, path.join(FILE)).keeping_scram(config.login.scram))

@@ -8,15 +8,16 @@ use newsreel_feed::{Hosts, PeerTls, PullTls};
 use newsreel_host::process::host_name;
 use newsreel_net::access::{AccessRule, Rules, Who};
 
-use super::Config;
-use super::schema;
+use super::{Config, doubtful_access, doubtful_store, schema};
 
 /// A key, and what is doubtful about it.
-type Doubt = (String, String);
+pub(super) type Doubt = (String, String);
 
 /// All of them.
 pub(super) fn doubts(config: &Config) -> Vec<Doubt> {
     let mut doubts = sizes(config);
+    doubts.extend(doubtful_store::doubts(config));
+    doubts.extend(doubtful_access::doubts(config));
     doubts.extend(own_names(config));
     doubts.extend(passwords(config));
     doubts.extend(this_machine(config));
@@ -220,7 +221,7 @@ fn is_here(address: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// The keys that are doubtful, with their lines.
@@ -232,7 +233,7 @@ mod tests {
             .collect()
     }
 
-    fn check(text: &str, expected: &[(&str, usize)]) -> String {
+    pub(in crate::config) fn check(text: &str, expected: &[(&str, usize)]) -> String {
         let found = doubtful(text);
         let places: Vec<(&str, usize)> = found
             .iter()

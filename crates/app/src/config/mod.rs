@@ -5,6 +5,8 @@
 
 mod access;
 mod across;
+mod doubtful_access;
+mod doubtful_store;
 mod doubts;
 mod entries;
 mod explain;

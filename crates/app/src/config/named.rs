@@ -2,6 +2,7 @@
 //!
 //! A start is refused where TLS cannot be spoken; all else is tried again when it is needed, and is a warning.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,20 +92,31 @@ fn keys(config: &Config) -> Vec<Missing> {
         Some(("control.nocem", key))
     });
     let keyring = Keyring::of_spool(Arc::new(RealDisk), &config.server.spool);
-    let mut missing = Vec::new();
+    let spool = config.server.spool.display();
+    let (mut lacking, mut missing) = (BTreeMap::<&str, BTreeSet<&str>>::new(), Vec::new());
     for (setting, key) in verified.chain(issuers) {
-        let said = match keyring.has(key) {
-            Ok(true) => continue,
-            Ok(false) => format!(
-                "the keyring of {} has no key {key}, so nothing is done that only it may; take it in by `newsreel control \
-                 keys import FILE`",
-                config.server.spool.display()
-            ),
-            Err(error) => error.to_string(),
-        };
-        if !missing.iter().any(|(_, other)| *other == said) {
-            missing.push((setting.to_owned(), said));
+        match keyring.has(key) {
+            Ok(true) => {}
+            Ok(false) => {
+                lacking.entry(setting).or_default().insert(key);
+            }
+            // It is the same of all of them.
+            Err(error) => return vec![(setting.to_owned(), error.to_string())],
         }
+    }
+    for (setting, keys) in lacking {
+        let keys: Vec<&str> = keys.into_iter().collect();
+        let what = match keys.as_slice() {
+            [key] => format!("no key {key}, so nothing is done that only it may; take it in"),
+            keys => format!(
+                "none of {} keys, so nothing is done that only they may: {}; take in those that are wanted",
+                keys.len(),
+                keys.join(", ")
+            ),
+        };
+        let what =
+            format!("the keyring of {spool} has {what} by `newsreel control keys import FILE`");
+        missing.push((setting.to_owned(), what));
     }
     missing
 }

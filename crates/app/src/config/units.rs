@@ -98,6 +98,10 @@ impl Unit {
             // It is as much in every unit.
             return Ok(0);
         }
+        if rest == "never" && matches!(self, Self::Time { .. }) {
+            let right = "there is no word for that: leave the key out where that means it, or write a very long time, such as \"36500d\"";
+            return Err(right.to_owned());
+        }
         let mut sum: u64 = 0;
         while !rest.is_empty() {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -192,6 +196,9 @@ mod tests {
                 "{text}: {said}"
             );
         }
+        // INN's word for it.
+        let never = check("expire.keep_s_max", "never");
+        assert!(never.contains("such as \"36500d\""), "{never}");
         for key in ["listen.connections_max", "access.commands_per_s_max"] {
             assert_eq!(Unit::of_key(key), None, "{key}");
         }

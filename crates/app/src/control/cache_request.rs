@@ -117,10 +117,23 @@ impl CacheRequest {
     /// What it asks, without the text of an article.
     pub(super) fn summary(&self) -> String {
         match self {
-            Self::Queue {
-                action: QueueAction::Edit { number, .. },
-            } => format!("edit post {number}"),
-            other => format!("cache: {other:?}"),
+            Self::Queue { action } => action.summary(),
+            Self::Drop { named, .. } => {
+                format!("let go what the cache keeps of {}", named.join(", "))
+            }
+            Self::Pin { add, remove } => {
+                let said = [("keep", add), ("no longer keep", remove)].into_iter();
+                let said = said.filter(|(_, groups)| !groups.is_empty());
+                let said = said.map(|(what, groups)| {
+                    format!("{what} {} whatever the policy says", groups.join(", "))
+                });
+                said.collect::<Vec<_>>().join(", ")
+            }
+            // These change nothing, and are in no log.
+            Self::Offline { .. }
+            | Self::Prefetch { .. }
+            | Self::Warm { .. }
+            | Self::List { .. } => "tell something of the cache".to_owned(),
         }
     }
 
@@ -139,5 +152,56 @@ impl CacheRequest {
             | Self::Warm { .. }
             | Self::List { .. } => false,
         }
+    }
+}
+
+impl QueueAction {
+    /// What it asks, without the text of an article.
+    fn summary(&self) -> String {
+        let posts = |numbers: &[u64]| {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            match numbers.is_empty() {
+                true => "all posts that wait".to_owned(),
+                false => format!("posts that wait: {}", numbers.join(", ")),
+            }
+        };
+        match self {
+            Self::List => "list the posts that wait".to_owned(),
+            Self::Show { number } => format!("show post {number}"),
+            Self::Edit { number, .. } => format!("edit post {number}"),
+            Self::Retry { numbers } => format!("try now {}", posts(numbers)),
+            Self::Drop { numbers, .. } => format!("forget {}", posts(numbers)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log had shown them as the program has them, such as `cache: Queue { action: Retry { numbers: [1] } }`.
+    #[test]
+    fn what_is_asked_of_a_cache_is_told_in_words() {
+        let queue = |action| CacheRequest::Queue { action }.summary();
+        let retry = |numbers: &[u64]| {
+            queue(QueueAction::Retry {
+                numbers: numbers.to_vec(),
+            })
+        };
+        assert_eq!(retry(&[1, 7]), "try now posts that wait: 1, 7");
+        assert_eq!(retry(&[]), "try now all posts that wait");
+        let pin = CacheRequest::Pin {
+            add: vec!["misc.*".to_owned()],
+            remove: vec!["alt.*".to_owned(), "a.b".to_owned()],
+        };
+        assert_eq!(
+            pin.summary(),
+            "keep misc.* whatever the policy says, no longer keep alt.*, a.b whatever the policy says"
+        );
+        let drop = CacheRequest::Drop {
+            named: vec!["alt.*".to_owned()],
+            dry_run: false,
+        };
+        assert_eq!(drop.summary(), "let go what the cache keeps of alt.*");
     }
 }

@@ -162,6 +162,7 @@ fn report(it: &FeedReport, waits: &Backlog) -> Value {
         "deferred": tally.deferred,
         "gone": tally.gone,
         "gone_ids": it.gone,
+        "last_rejection": it.rejection.as_ref().map(|(at, said)| json!({"at": at.0, "said": said})),
         "missed": tally.missed,
         "octets": tally.octets,
         "connections": it.links.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use newsreel_host::RealDisk;
+use newsreel_host::{Disk as _, RealDisk, replace_file};
 
 use crate::spool::{Spool, newsreel, said};
 
@@ -405,7 +405,7 @@ fn all_that_is_wrong_is_told_at_once_and_where() {
     let certificate = params.self_signed(&key).unwrap().pem();
     for (name, text) in [("cert.pem", certificate), ("key.pem", key.serialize_pem())] {
         let path = spool.folder().join(name);
-        newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+        replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
     }
     let output = newsreel()
         .args(["config", "check", &file])
@@ -451,6 +451,15 @@ fn rules_that_can_never_do_what_they_say_are_told() {
         );
         assert_eq!(told.matches(&expected).count(), 1, "{expected}: {told}");
     }
+    // Rules of control.ctl name some eighty: each had a line of its own.
+    let many = "rules = ['all:*:a.*:verify-a.example', 'all:*:b.*:verify-b.example', 'all:*:b.*:verify-a.example']";
+    let told = warned(many);
+    assert!(
+        told.contains("has none of 2 keys")
+            && told.contains("only they may: a.example, b.example;"),
+        "{told}"
+    );
+    assert_eq!(told.lines().count(), 1, "{told}");
     let rules = "rules = ['all:*:a.*:verify-dsa.a.example']";
     assert!(warned(rules).contains("has no key dsa.a.example"));
     spool.serve().stop();
@@ -549,7 +558,68 @@ fn a_command_without_a_spool_makes_none() {
         error.contains("there is no spool in") && error.contains(&hint),
         "{error}"
     );
+    // Where it was looked for had been told as it was given, and not what else makes one.
+    let relative = newsreel()
+        .args(["status", "--spool", "nowhere"])
+        .current_dir(spool.folder())
+        .output();
+    let error = said(relative.unwrap()).unwrap_err();
+    let looked_in = format!(
+        "{}/nowhere",
+        spool.folder().canonicalize().unwrap().display()
+    );
+    assert!(
+        error.contains(&looked_in) && error.contains("or `newsreel store create"),
+        "{error}"
+    );
     assert!(!spool.path().exists());
+}
+
+/// The directory of a cache was no spool of this version, with the advice to make one there.
+#[test]
+fn the_directory_of_a_cache_is_told_apart_from_a_spool() {
+    let spool = Spool::new();
+    let cache = spool.folder().join("cache");
+    RealDisk.create_dir_all(&cache).unwrap();
+    replace_file(&RealDisk, &cache.join("table.redb"), b"x").unwrap();
+    let looked = newsreel().args(["status", "--spool"]).arg(&cache).output();
+    let error = said(looked.unwrap()).unwrap_err();
+    assert!(
+        error.contains("is the directory of a cache") && error.contains("`newsreel cache stats"),
+        "{error}"
+    );
+}
+
+/// A start was refused for them, and `config check` had called the file good.
+#[test]
+fn buffers_of_the_spool_that_a_file_does_not_name_are_told_with_the_lines_to_add() {
+    let spool = Spool::new();
+    spool.text(&["store", "create"]);
+    let file = spool.config().display().to_string();
+    let warned = || {
+        let output = newsreel()
+            .args(["config", "check", &file])
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(warned(), "");
+    let second = "\n[[buffer]]\nname = \"B\"\noctets = \"8MiB\"\n";
+    spool.configure(&Spool::changed(&[(second, "")]));
+    let told = warned();
+    assert!(
+        told.contains("has B, which this file does not name") && told.contains("--drop-buffer B"),
+        "{told}"
+    );
+    spool.configure(&Spool::changed(&[]));
+    spool.serve().stop();
+    spool.configure(&Spool::changed(&[(second, "")]));
+    let told = warned();
+    assert!(
+        told.contains("add a [[buffer]] with name = \"B\" and octets = \"8MiB\""),
+        "{told}"
+    );
 }
 
 /// Errors had been plain text on the standard error whatever was asked for.

@@ -405,6 +405,14 @@ fn rules_are_imported_and_tried_on_a_file() {
     let made = newsreel().args(words).output().unwrap();
     let warned = String::from_utf8(made.stderr).unwrap();
     assert!(warned.contains("nobody said where to"), "{warned}");
+    // Of all commands it alone had no --config.
+    let with_address = Spool::with(&(Spool::changed(&[]) + "[control]\nmail_to = 'a@b.example'\n"));
+    let made = with_address.run(&words);
+    let warned = String::from_utf8(made.stderr).unwrap();
+    assert!(
+        made.status.success() && !warned.contains("nobody said where to"),
+        "{warned}"
+    );
     let wrong = [&words[..], &["--mail-to", "nowhere"]].concat();
     let refused = newsreel().args(wrong).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is no address"));

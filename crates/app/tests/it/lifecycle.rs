@@ -276,6 +276,24 @@ fn a_buffer_of_another_size_is_told_what_to_do_at_a_reload_and_at_a_start() {
     );
 }
 
+/// A jump since the last run was told twice, and one backwards as what a pause of the server would be.
+#[test]
+fn a_clock_behind_the_last_run_is_told_once_and_in_words_of_its_own() {
+    let spool = Spool::new();
+    spool.serve_with(&["--clock", "1767225600"]).stop();
+    let server = spool.serve_with(&["--clock", "1766225600"]);
+    let told = wait_for(&spool, "behind the last run");
+    assert!(
+        told.contains("277 hours behind the last run, so it is wrong now, or was then"),
+        "{told}"
+    );
+    spool.text(&["group", "add", "misc.test"]);
+    wait_for(&spool, "add group misc.test");
+    let log = spool.log();
+    assert!(!log.contains("the clock jumped"), "{log}");
+    server.stop();
+}
+
 #[test]
 fn changes_are_logged_with_their_outcome() {
     let spool = Spool::new();

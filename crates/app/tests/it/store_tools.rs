@@ -549,3 +549,47 @@ fn what_lies_in_the_place_of_an_attached_file_answers_for_none() {
         server.stop();
     }
 }
+
+/// Behind `store create` a set of files is made with the first start: to say what would come into it had been refused. And INN's timecaf was
+/// passed over without a word.
+#[test]
+fn what_would_be_attached_is_told_of_a_spool_that_no_server_had() {
+    let sets = "\n[[set]]\nname = \"text\"\nmethod = \"tradspool\"\n[[set]]\nname = \"main\"\nbuffers = [\"A\", \"B\"]\n\
+                [[rule]]\nset = \"text\"\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + sets));
+    spool.text(&["store", "create"]);
+    let tree = spool.folder().join("articles");
+    let write = |name: &str, text: &str| {
+        let path = spool.folder().join("articles").join(name);
+        RealDisk.create_dir_all(path.parent().unwrap()).unwrap();
+        newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+    };
+    let article = "Path: a!b\nFrom: a@b.example\nNewsgroups: misc.test\nSubject: x\nMessage-ID: <1@b.example>\n\
+                   Date: Fri, 27 Nov 2026 09:00:00 +0000\n\nbody\n";
+    write("misc/test/7", article);
+    write("misc/READ.ME", "x");
+    let tree = tree.display().to_string();
+    let words = ["store", "attach", &tree, "--make-groups"];
+    let would = spool.text(&[&words[..], &["--dry-run"]].concat());
+    assert!(
+        would.contains("1 article would be taken in, 0 of them under"),
+        "{would}"
+    );
+    let passed = format!(
+        "{tree}: files in it that have no names of articles were passed over: 1, {tree}/misc/READ.ME the first"
+    );
+    assert!(would.contains(&passed), "{would}");
+    write("timecaf-00/01/2.CF", "x");
+    let output = spool.run(&words);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        !output.status.success() && told.contains("1 article taken in"),
+        "{told}"
+    );
+    assert!(
+        told.contains("files of INN's timecaf cannot be read: 1, ")
+            && told.contains("2.CF the first"),
+        "{told}"
+    );
+    assert_eq!(spool.json(&["group", "show", "misc.test"])["high"], 7);
+}

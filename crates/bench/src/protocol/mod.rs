@@ -215,8 +215,9 @@ fn run_round(
     replace_file(machine.disk, &groups, list.as_bytes())?;
     configure(&config, &target, machine)?;
     let program = args.program.display().to_string();
-    let mut server =
-        CommandRival::newsreel(&program).with_words(&["--config", &config.display().to_string()]);
+    let mut server = CommandRival::newsreel(&program)
+        .listening_as_configured()
+        .with_words(&["--config", &config.display().to_string()]);
     let running = server.start(place, target.server, &groups)?;
     let place = Place {
         machine,
@@ -243,9 +244,9 @@ fn configure(path: &Path, target: &Target, machine: Machine<'_>) -> Result<(), E
         why: error.to_string(),
     })?;
     let config = format!(
-        "[listen]\ntls_addresses = [\"{}\"]\nloopback_unlimited = false\n\n\
+        "[listen]\naddresses = [\"{}\"]\ntls_addresses = [\"{}\"]\nloopback_unlimited = false\n\n\
          [tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n",
-        target.secure
+        target.server, target.secure
     );
     let key = made.signing_key.serialize_pem();
     for (name, text) in [

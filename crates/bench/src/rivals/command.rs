@@ -68,6 +68,14 @@ impl CommandRival {
         self
     }
 
+    /// The same where the configuration says where it listens: `--listen` leaves no address for TLS.
+    #[must_use]
+    pub fn listening_as_configured(mut self) -> Self {
+        self.serve
+            .retain(|word| word != "--listen" && word != "{address}");
+        self
+    }
+
     /// The same where nothing is to be prepared: it was before.
     #[must_use]
     pub fn unprepared(mut self) -> Self {

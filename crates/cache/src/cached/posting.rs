@@ -240,7 +240,7 @@ impl<C: Connect> Inner<C> {
         for target in post.targets.iter().filter(due) {
             let delivery = self.there.delivered(&judged, &target.server, true).await;
             let server = target.server.clone();
-            tracing::info!(target: "newsreel::cache", number, id = %post.id, %server, what = ?delivery, "a post that waited");
+            tracing::info!(target: "newsreel::cache", number, id = %post.id, %server, what = %delivery, "a post that waited");
             let (noting, became) = (Arc::clone(queue), delivery.became());
             let now = self.there.now();
             let noted =

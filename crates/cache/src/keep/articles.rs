@@ -86,7 +86,7 @@ pub(super) fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
 /// Removes everything.
 pub(super) fn remove_all(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_files(disk, dir)?;
-    match disk.remove(&dir.join("table.redb")) {
+    match disk.remove(&dir.join(super::TABLE)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }

@@ -65,6 +65,9 @@ const LIST: &str = "list ";
 /// The fact that has the size of segments.
 const SEGMENT_OCTETS: &str = "segment octets";
 
+/// The file in a cache's directory that has its table.
+pub const TABLE: &str = "table.redb";
+
 /// The largest segment, octets.
 pub const SEGMENT_OCTETS_MAX: u64 = 64 << 20;
 
@@ -116,6 +119,16 @@ impl KeepSettings {
         let (most, usual) = (of(SEGMENTS_MIN), 1_u64 << of(SEGMENTS_USUAL).ilog2());
         there.filter(|there| *there <= most).unwrap_or(usual)
     }
+}
+
+/// Why segments of this size cannot be gone on with.
+fn outgrown(settings: &KeepSettings, there: u64) -> String {
+    format!(
+        "cache.octets = {} is too little for the segments of {there} octets that are there: what was kept is thrown away; with {} or more \
+         it would have stayed",
+        settings.octets,
+        there.saturating_mul(SEGMENTS_MIN)
+    )
 }
 
 /// An article in memory.
@@ -321,7 +334,7 @@ impl Keep {
     }
 
     fn parts(disk: &Arc<dyn Disk>, settings: &KeepSettings) -> Result<(Table, Articles, [u8; 32])> {
-        let path = settings.directory.join("table.redb");
+        let path = settings.directory.join(TABLE);
         let table = Table::open(disk, &path, settings.table_memory_octets)?;
         let identity = match table.fact(IDENTITY)? {
             Some(identity) => identity,
@@ -334,9 +347,8 @@ impl Keep {
         let there = table.fact(SEGMENT_OCTETS)?;
         let there = there.and_then(|octets| octets.try_into().ok().map(u64::from_le_bytes));
         let segment = settings.segment_octets(there);
-        if there.is_some_and(|there| there != segment) {
-            let why = "it has become too small for the segments that are there".to_owned();
-            return Err(KeepError::Settings(why));
+        if let Some(there) = there.filter(|there| *there != segment) {
+            return Err(KeepError::Settings(outgrown(settings, there)));
         }
         let octets = segment.to_le_bytes();
         table.change(true, |change| change.put_fact(SEGMENT_OCTETS, &octets))?;

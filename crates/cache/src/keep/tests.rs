@@ -610,3 +610,28 @@ fn a_rotten_file_costs_what_was_in_it() {
     keep.in_memory.clear();
     assert!(is_there(&keep, 3, 900));
 }
+
+/// It begins anew, and the log had not said by which key, nor what would have kept it.
+#[test]
+fn a_cache_that_is_too_small_for_its_segments_says_so_by_the_key() {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let large = KeepSettings {
+        octets: 8 * KeepSettings::OCTETS_MIN,
+        ..settings()
+    };
+    drop(Keep::open(&disk, &large).unwrap());
+    let why = Keep::parts(&disk, &settings())
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        why.contains("cache.octets = 8388608") && why.contains("with 33554432 or more"),
+        "{why}"
+    );
+    let enough = KeepSettings {
+        octets: 33_554_432,
+        ..settings()
+    };
+    assert!(Keep::parts(&disk, &enough).is_ok());
+}

@@ -80,6 +80,22 @@ pub(crate) enum Delivery {
     Unsure(String),
 }
 
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken => f.write_str("the server has it"),
+            Self::Refused(said) => write!(f, "refused: {said}"),
+            Self::Had(said) => write!(
+                f,
+                "refused, as the server has an article with its message-id: {said}"
+            ),
+            Self::Barred(said) => write!(f, "the server takes no posts from here: {said}"),
+            Self::Away(why) => write!(f, "not sent: {why}"),
+            Self::Unsure(why) => write!(f, "sent, and what became of it is not known: {why}"),
+        }
+    }
+}
+
 impl<C: Connect> One<C> {
     pub(super) fn new(name: &str, pool: Arc<Pool<C>>, common: &Arc<Common>) -> Self {
         Self {

@@ -7,6 +7,7 @@ mod problems;
 
 use std::path::PathBuf;
 
+use newsreel_wire::Wildmat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -263,6 +264,35 @@ pub struct RuleConfig {
     /// move` brings have the form of the set.
     #[serde(default)]
     pub format: Option<FileFormat>,
+}
+
+impl RuleConfig {
+    /// Whether no article is left for the rules behind it.
+    #[must_use]
+    pub fn takes_everything(&self) -> bool {
+        let Self {
+            groups,
+            matching: _,
+            larger_than,
+            octets_max,
+            groups_min,
+            from,
+            path,
+            header,
+            content,
+            expires_s_min,
+            expires_s_max,
+            set: _,
+            format: _,
+        } = self;
+        let numbers = [larger_than, octets_max, expires_s_min, expires_s_max];
+        let texts = [from, path, header];
+        Wildmat::parse(groups).is_ok_and(|groups| groups.matches_all())
+            && numbers.iter().all(|number| number.is_none())
+            && texts.iter().all(|text| text.is_none())
+            && content.is_none()
+            && groups_min.is_none_or(|least| least <= 1)
+    }
 }
 
 impl Default for RuleConfig {

@@ -177,7 +177,8 @@ impl StoreConfig {
     }
 
     /// Whether it has buffers, all of them known, and none of them is written.
-    fn is_read_only(&self, set: &SetConfig) -> bool {
+    #[must_use]
+    pub fn is_read_only(&self, set: &SetConfig) -> bool {
         let is_read_only = |name: &String| {
             let mut buffers = self.buffers.iter();
             buffers.any(|one| one.read_only && one.name == *name)

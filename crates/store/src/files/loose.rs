@@ -19,8 +19,9 @@ use parking_lot::Mutex;
 
 use super::CATALOGUE;
 use super::lying::{is_like_an_article, read_front, to_wire};
-use crate::error::{ReadError, Result};
+use crate::error::{Error, ReadError, Result};
 use crate::facts::BufferFacts;
+use crate::mark::is_of_mark;
 use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Scanned, Stored, Want};
 use crate::records::geometry::in_memory;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
@@ -45,11 +46,42 @@ pub(crate) struct Loose {
     name: String,
     /// The file to which a walk came last, and its place there.
     last: Mutex<(Position, PathBuf)>,
+    /// What the last walk through all of it passed over.
+    passed: Mutex<Option<PassedOver>>,
+}
+
+/// Files that have no names of articles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// How many.
+    pub files: u64,
+    /// The first; where some are of INN's timecaf, of those.
+    pub first: PathBuf,
+    /// How many are of INN's timecaf, each with many articles.
+    pub timecaf: u64,
+}
+
+impl PassedOver {
+    /// Counts one more.
+    fn note(seen: &mut Option<Self>, path: &Path) {
+        let is_timecaf = path.extension().is_some_and(|end| end == "CF");
+        let all = seen.get_or_insert_with(|| Self {
+            files: 0,
+            first: path.to_path_buf(),
+            timecaf: 0,
+        });
+        if is_timecaf && all.timecaf == 0 {
+            path.clone_into(&mut all.first);
+        }
+        all.files += 1;
+        all.timecaf += u64::from(is_timecaf);
+    }
 }
 
 /// Directories that are still to be looked into.
 struct Dirs {
     waiting: Vec<PathBuf>,
+    passed: Option<PassedOver>,
     /// Where links led that were followed, and where the walk began: links may lead in a circle.
     followed: Vec<PathBuf>,
 }
@@ -58,11 +90,21 @@ impl Dirs {
     fn new(disk: &dyn Disk, dir: &Path) -> Self {
         Self {
             waiting: vec![dir.to_path_buf()],
+            passed: None,
             followed: disk.canonical(dir).into_iter().collect(),
         }
     }
 
-    /// A hierarchy behind a symbolic link, unless what it leads to is looked into anyway.
+    /// What has no name of an article: a link to a directory is followed, all else but what a set of ours has there is passed over.
+    fn pass(&mut self, disk: &dyn Disk, name: &str, path: PathBuf) {
+        if disk.list(&path).is_ok() {
+            self.follow(disk, path);
+        } else if !is_of_mark(name) {
+            PassedOver::note(&mut self.passed, &path);
+        }
+    }
+
+    /// A hierarchy behind a symbolic link to a directory, unless what it leads to is looked into anyway.
     fn follow(&mut self, disk: &dyn Disk, path: PathBuf) {
         let Ok(target) = disk.canonical(&path) else {
             return;
@@ -70,7 +112,7 @@ impl Dirs {
         let mut followed = self.followed.iter();
         let is_known =
             followed.any(|known| target.starts_with(known) || known.starts_with(&target));
-        if !is_known && self.followed.len() < LINKS_MAX && disk.list(&path).is_ok() {
+        if !is_known && self.followed.len() < LINKS_MAX {
             self.followed.push(target);
             self.waiting.push(path);
         }
@@ -86,6 +128,7 @@ impl Loose {
             dir: dir.to_path_buf(),
             name: name.to_string_lossy().into_owned(),
             last: Mutex::default(),
+            passed: Mutex::default(),
         };
         let mut walk = Dirs::new(disk.as_ref(), dir);
         while let Some(dir) = walk.waiting.pop() {
@@ -93,7 +136,10 @@ impl Loose {
                 return Ok(Some(loose));
             }
         }
-        Ok(None)
+        match walk.passed.filter(|passed| passed.timecaf > 0) {
+            Some(passed) => Err(of_timecaf(dir, &passed)),
+            None => Ok(None),
+        }
     }
 
     /// The files in a directory that may have articles; those below it are added to what is still to be looked into.
@@ -111,7 +157,7 @@ impl Loose {
             } else if is_like_an_article(&entry.name) {
                 files.push(path);
             } else {
-                walk.follow(self.disk.as_ref(), path);
+                walk.pass(self.disk.as_ref(), &entry.name, path);
             }
         }
         Ok(files)
@@ -141,6 +187,7 @@ impl Loose {
                 }
             }
         }
+        *self.passed.lock() = walk.passed;
         Ok((oldest.into_sorted_vec(), has_more))
     }
 
@@ -231,6 +278,21 @@ impl Loose {
     }
 }
 
+/// Why a directory cannot be read that has nothing but files of INN's timecaf.
+fn of_timecaf(dir: &Path, passed: &PassedOver) -> Error {
+    Error::Buffer {
+        name: dir.file_name().unwrap_or_default().display().to_string(),
+        path: dir.to_path_buf(),
+        why: format!(
+            "its articles are in files of INN's timecaf, as {}; {TIMECAF_HELPS}",
+            passed.first.display()
+        ),
+    }
+}
+
+/// What to do about articles that only INN can read.
+pub const TIMECAF_HELPS: &str = "have INN's own `archive` write them as files, one an article, and attach those (docs/from-inn.md)";
+
 /// The number that a file has for a name.
 fn number_of(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?.trim_end_matches('+');
@@ -256,6 +318,10 @@ impl BufferReader for Loose {
 
     fn cycle_octets(&self) -> u64 {
         0
+    }
+
+    fn passed_over(&self) -> Option<PassedOver> {
+        self.passed.lock().clone()
     }
 
     fn octets_for(&self, article_len: u64) -> u64 {
@@ -460,6 +526,60 @@ mod tests {
         );
         assert_eq!(names, ["misc/test/1", "misc/test/2"]);
     }
+
+    /// INN's timecaf lay beside files of articles and was passed over without a word.
+    #[test]
+    fn what_has_no_name_of_an_article_is_counted() {
+        let memory: Arc<dyn Disk> = Arc::new(newsreel_host::MemoryDisk::new());
+        let dir = Path::new("/articles");
+        let write = |name: &str| {
+            let path = dir.join(name);
+            memory.create_dir_all(path.parent().unwrap()).unwrap();
+            memory
+                .open(&path, newsreel_host::OpenMode::CreateNew)
+                .unwrap();
+        };
+        write("timecaf-00/5a/12.CF");
+        let alone = Loose::open(&memory, dir)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            alone.contains("12.CF") && alone.contains("`archive`"),
+            "{alone}"
+        );
+        for name in ["misc/test/1", "misc/test/READ.ME", "timecaf-00/5a/13.CF"] {
+            write(name);
+        }
+        let loose = Loose::open(&memory, dir).unwrap().unwrap();
+        loose.by_time(None, 10).unwrap();
+        let passed = loose.passed_over().unwrap();
+        assert_eq!((passed.files, passed.timecaf), (3, 2), "{passed:?}");
+        assert!(passed.first.ends_with("12.CF") || passed.first.ends_with("13.CF"));
+    }
+
+    /// What a set keeps beside its articles was counted with what is no article.
+    #[test]
+    fn what_a_set_of_ours_has_beside_its_articles_is_not_counted() {
+        let disk: Arc<dyn Disk> = Arc::new(newsreel_host::MemoryDisk::new());
+        let dir = Path::new("/articles");
+        for name in [
+            "misc/test/1",
+            ".newsreel-set",
+            ".newsreel-set.new",
+            ".catalogue/roots",
+            ".catalogue/0000000001.seg",
+        ] {
+            let path = dir.join(name);
+            disk.create_dir_all(path.parent().unwrap()).unwrap();
+            disk.open(&path, newsreel_host::OpenMode::CreateNew)
+                .unwrap();
+        }
+        let loose = Loose::open(&disk, dir).unwrap().unwrap();
+        assert_eq!(loose.by_time(None, 10).unwrap().0.len(), 1);
+        assert_eq!(loose.passed_over(), None);
+    }
+
     /// The paths of all files were kept in mind at once, however many there were.
     #[test]
     fn files_are_taken_in_pieces_and_in_the_same_order() {

@@ -165,11 +165,7 @@ impl Rule {
         let octets_max = rule.octets_max.unwrap_or(u64::MAX);
         let groups_min = rule.groups_min.map_or(0, |min| min as usize);
         let fields = FieldRules::new(rule)?;
-        let takes_everything = groups.matches_all()
-            && fields == FieldRules::default()
-            && rule.larger_than.is_none()
-            && octets_max == u64::MAX
-            && groups_min <= 1;
+        let takes_everything = rule.takes_everything();
         Ok(Self {
             has_poison: rule.groups.contains('@'),
             groups,

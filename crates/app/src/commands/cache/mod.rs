@@ -104,7 +104,7 @@ pub(crate) struct Args {
     /// The directory in which articles are kept; made when it is not there
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Listen here instead of where the configuration says; may be given several times
+    /// Listen here, and nowhere else: not where the configuration says, `tls_addresses` included; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = crate::typed::address)]
     listen: Vec<SocketAddr>,
     /// Serve what the standard input is, as inetd has it: a listening socket, or one connection and then nothing more
@@ -133,6 +133,7 @@ impl Args {
         }
         if !self.listen.is_empty() {
             config.listen.addresses.clone_from(&self.listen);
+            config.listen.tls_addresses.clear();
         }
         config.listen.inetd = self.inetd;
         if let Some(format) = self.log_format {

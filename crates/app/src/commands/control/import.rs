@@ -6,11 +6,15 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_host::{Disk as _, RealDisk};
 use newsreel_wire::article::is_address;
 
+use crate::config;
 use crate::policies::Made;
 use crate::{input, output};
 
 /// A file of rules is no larger, octets: INN's has 100 KB.
 const FILE_OCTETS_MAX: usize = 4 << 20;
+
+/// What `--config` is here.
+const HELP_MAIL_TO: &str = "The configuration that the rules are for: where it has `control.mail_to`, --mail-to may be left out";
 
 /// Directories in directories.
 const DIRECTORIES_DEEP_MAX: usize = 8;
@@ -37,6 +41,8 @@ pub(crate) struct Args {
     /// Where the mails of rules with `mail` go (`control.mail_to`)
     #[arg(long, value_name = "ADDRESS")]
     mail_to: Option<String>,
+    #[arg(long, value_name = "FILE", help = HELP_MAIL_TO)]
+    config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -75,12 +81,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if made.rules.is_empty() {
         bail!("nothing in these files is a rule about groups");
     }
-    if made.mails() && made.mail_to.is_none() {
+    let has_address = made.mail_to.is_some() || says_where(args.config.as_deref())?;
+    if made.mails() && !has_address {
         output::warning(
             "some of these rules send mails, and nobody said where to: give --mail-to, or put control.mail_to beside them",
         );
     }
     output::text(&made.printed())
+}
+
+/// Whether the configuration that they are for says already where mails go.
+fn says_where(file: Option<&Path>) -> Result<bool> {
+    let Some(file) = file else {
+        return Ok(false);
+    };
+    // Its rules may be what is still wrong with it.
+    let (config, _) = config::look(file)?;
+    Ok(!config.control.mail_to.is_empty())
 }
 
 /// A file, or all files in a directory: those of its own, then those of the directories in it.

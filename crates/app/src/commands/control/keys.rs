@@ -70,8 +70,7 @@ fn keyring(spool: &SpoolArgs) -> Result<Keyring> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let path = access::config_of(spool)?.server.spool;
     if !disk.exists(&path)? {
-        let path = path.display();
-        bail!("there is no spool in {path}; `newsreel serve` makes one");
+        return Err(access::no_spool(&path));
     }
     access::no_foreign_root(&disk, &path)?;
     Ok(Keyring::of_spool(disk, &path))

@@ -146,8 +146,8 @@ fn said(report: &Value) -> String {
     if more > 0 {
         said.push_str(&format!("and {more} damaged places more\n"));
     }
-    for why in list("unreadable") {
-        said.push_str(&format!("{}\n", output::cell(&why)));
+    for why in list("passed_over").iter().chain(&list("unreadable")) {
+        said.push_str(&format!("{}\n", output::cell(why)));
     }
     said
 }

@@ -304,9 +304,10 @@ fn newest(
 fn first(opening: &Opening<'_>, config: &SetConfig, geometry: &Geometry) -> Result<FileHeader> {
     let id = match opening.register.id_of(&config.name) {
         Some(id) => id,
-        None if opening.access == Access::ReadOnly => {
+        // Where there are buffers, a set that has none yet is as good as an empty one to whoever looks.
+        None if opening.access == Access::ReadOnly && opening.register.is_empty() => {
             return Err(Error::Config(format!(
-                "set {:?} is made when the server starts",
+                "set {:?} is made when the server starts: nothing is in this spool yet",
                 config.name
             )));
         }

@@ -21,6 +21,9 @@ pub(crate) struct ListedGroup {
     pub(crate) description: String,
     /// The highest number given elsewhere; numbering goes on above it.
     pub(crate) high: u64,
+    /// When it was made elsewhere, in seconds, and by whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made: Option<(u64, String)>,
 }
 
 /// A line that cannot be used, or looks wrong.
@@ -137,6 +140,44 @@ fn describe(listed: &mut Listed, file: Named<'_>) {
     }
 }
 
+/// Says of groups that are listed when they were made, and by whom, by the lines of an `active.times` file (name, seconds, creator); of
+/// several about a group the last counts.
+pub(crate) fn date(listed: &mut Listed, file: Named<'_>) {
+    let mut made = HashMap::new();
+    for (line, octets) in lines(file.octets) {
+        let mut words = octets.split(u8::is_ascii_whitespace);
+        let mut word = || words.find(|word| !word.is_empty()).unwrap_or_default();
+        let name = String::from_utf8_lossy(word()).into_owned();
+        // Groups that are no more stay in it.
+        if !listed.lines.contains_key(&name) {
+            continue;
+        }
+        let said = number(word(), "time in seconds").and_then(|seconds| {
+            let by = legacy_text(word());
+            match by.len() > GROUP_TEXT_OCTETS_MAX || by.contains(' ') {
+                true => Err(format!(
+                    "who made {name} has control characters or over {GROUP_TEXT_OCTETS_MAX} octets"
+                )),
+                false => Ok((seconds, by)),
+            }
+        });
+        match said {
+            Ok(said) => {
+                made.insert(name, said);
+            }
+            Err(what) => listed.bad.push(BadLine {
+                file: file.name.to_owned(),
+                line,
+                what,
+                is_group: false,
+            }),
+        }
+    }
+    for group in &mut listed.groups {
+        group.made = made.remove(&group.name);
+    }
+}
+
 /// Lines with their numbers; empty ones and comments are left out, a CR at the end is no part of a line.
 fn lines(octets: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     octets
@@ -210,6 +251,7 @@ fn group(line: &[u8]) -> Result<(ListedGroup, Option<String>), String> {
         status,
         description: String::new(),
         high,
+        made: None,
     };
     Ok((group, strange))
 }
@@ -332,6 +374,22 @@ mod tests {
              newsgroups:3: misc..x: newsgroup name has an empty component (a dot at the start, \
              the end, or two together)\n(alt.gone \"Elsewhere.\")\n"
         );
+    }
+
+    #[test]
+    fn when_groups_were_made_is_told_by_the_last_line_about_them() {
+        let named = |name, octets| Named { name, octets };
+        let mut listed = read(named("active", b"a.b 7 1 y\nc.d\ne.f\n"), None);
+        let times = b"a.b 1 old\nno.more x y\n# c.d 9 x\na.b  1080000000\tusenet@inn.example\nc.d soon x\ne.f 5\ne.f 6 a\x01b\n";
+        date(&mut listed, named("active.times", times));
+        let made: Vec<_> = listed.groups.into_iter().map(|it| it.made).collect();
+        let by_inn = (1_080_000_000, "usenet@inn.example".to_owned());
+        assert_eq!(made, [Some(by_inn), None, Some((5, String::new()))]);
+        let bad: Vec<_> = listed.bad.iter().map(|it| (it.line, &*it.what)).collect();
+        let wrong =
+            format!("who made e.f has control characters or over {GROUP_TEXT_OCTETS_MAX} octets");
+        assert_eq!(bad, [(5, "soon is no time in seconds"), (7, &*wrong)]);
+        assert!(!listed.bad.iter().any(|it| it.is_group));
     }
 
     #[test]

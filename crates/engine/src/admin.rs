@@ -209,7 +209,7 @@ impl Sequencer {
 
     /// Makes groups that can be made and have room.
     pub(crate) fn make_checked(&mut self, groups: &[GroupSpec]) {
-        let time = self.now();
+        let now = self.now();
         // Targets before their aliases.
         let (plain, aliases): (Vec<_>, Vec<_>) = groups
             .iter()
@@ -222,7 +222,7 @@ impl Sequencer {
             let high = taken.max(group.high);
             GroupRecord {
                 id,
-                time,
+                time: group.created.map_or(now, |created| created.min(now)),
                 high,
                 name: &group.name,
                 status: &group.status,

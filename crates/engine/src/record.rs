@@ -373,7 +373,7 @@ impl PendingRecord {
 pub(crate) struct GroupRecord<'a> {
     /// Its id, never given to another group.
     pub(crate) id: GroupId,
-    /// When it happened.
+    /// When it happened; of a group that was made elsewhere, when that was.
     pub(crate) time: UnixTime,
     /// The lowest high mark it starts from: an imported one, or 0.
     pub(crate) high: ArticleNumber,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use newsreel_store::{BatchWrite, NewBuffer, Resizing};
-use newsreel_wire::{ArticleNumber, BufferId, IdHash, Token};
+use newsreel_wire::{ArticleNumber, BufferId, IdHash, Token, UnixTime};
 use smallvec::SmallVec;
 
 use crate::control::heed::Heeding;
@@ -28,6 +28,8 @@ pub struct GroupSpec {
     pub creator: String,
     /// The high mark to go on from (an imported one), or 0.
     pub high: ArticleNumber,
+    /// When it was made elsewhere, if it was; otherwise it is made now.
+    pub created: Option<UnixTime>,
 }
 
 impl GroupSpec {
@@ -39,6 +41,7 @@ impl GroupSpec {
             description: String::new(),
             creator: "newsreel".to_owned(),
             high: ArticleNumber(0),
+            created: None,
         }
     }
 }

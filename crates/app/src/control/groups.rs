@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use newsreel_engine::{Engine, GroupChange, GroupReport, GroupSpec};
-use newsreel_wire::{ArticleNumber, GroupName, Wildmat};
+use newsreel_wire::{ArticleNumber, GroupName, UnixTime, Wildmat};
 use serde_json::{Value, json};
 
 use super::Progress;
@@ -125,11 +125,15 @@ fn sorted_out(
             refused.push(format!("{} cannot be a group: {why}", group.name));
             continue;
         }
+        let (created, by) = group.made.unzip();
         specs.push(GroupSpec {
             status: group.status,
             description: group.description,
-            creator: creator.to_owned(),
+            creator: by
+                .filter(|by| !by.is_empty())
+                .unwrap_or_else(|| creator.to_owned()),
             high: ArticleNumber(group.high),
+            created: created.map(UnixTime),
             ..GroupSpec::new(&group.name)
         });
     }

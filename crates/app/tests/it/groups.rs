@@ -30,7 +30,7 @@ fn an_active_file_with_descriptions_is_imported() {
     let done = spool.json(&["group", "import", &active, &newsgroups]);
     assert_eq!(
         done,
-        json!({"added": 3, "existing": 1, "described": 0, "bad": [], "strange": [], "descriptions_unused": 1,
+        json!({"added": 3, "dated": 0, "existing": 1, "described": 0, "bad": [], "strange": [], "descriptions_unused": 1,
             "high_differs": [{"name": "misc.there", "high": 0, "listed": 9}]})
     );
     let group = spool.json(&["group", "show", "misc.test"]);
@@ -63,6 +63,58 @@ fn an_active_file_with_descriptions_is_imported() {
         Some("223"),
         "filed by its alias"
     );
+}
+
+/// All groups of INN were made on the day of the import, and NEWGROUPS told newsreaders so.
+#[test]
+fn groups_of_inn_keep_the_times_at_which_they_were_made() {
+    let spool = Spool::new();
+    spool.text(&["store", "create"]);
+    let text = "misc.old 0000000042 0000000043 y\nmisc.alias 0 1 =misc.old\nmisc.ahead 7 8 y\nmisc.none 3 4 m\n";
+    let active = file(&spool, "active", text);
+    let times = "misc.old 1 x\nmisc.old 1080000000 usenet@inn.example\nmisc.gone 1080000000 x\nmisc.ahead 99999999999 x\nmisc.alias 1090000000 y\n";
+    let times = file(&spool, "active.times", times);
+    let names = "misc.old\nmisc.alias\nmisc.ahead\n";
+    let bare = spool.piped(&["group", "import", "-", "--times", &times], names);
+    assert_eq!(
+        bare.unwrap(),
+        "3 groups added, 0 existed already, 3 groups with the times of active.times\n"
+    );
+    let words = ["group", "import", "--raise", &active];
+    let done = spool.json(&words);
+    assert_eq!(
+        (&done["added"], &done["dated"], &done["raised"]),
+        (&json!(1), &json!(0), &json!(3)),
+        "{done}"
+    );
+    let _ = replace_file(
+        &RealDisk,
+        times.as_ref(),
+        b"misc.more soon x\nmisc.none 5 x\n",
+    );
+    let more = file(&spool, "more", "misc.more\n");
+    let bad = spool.json(&["group", "import", &more, "--times", &times]);
+    assert_eq!(bad["bad"][0]["what"], "soon is no time in seconds", "{bad}");
+    assert_eq!(
+        spool.json(&["group", "show", "misc.alias"])["status"],
+        "=misc.old"
+    );
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    assert!(
+        client
+            .ask("NEWGROUPS 20200101 000000 GMT")
+            .starts_with("231")
+    );
+    let mut new = client.block();
+    new.sort_unstable();
+    assert_eq!(
+        new,
+        ["misc.ahead 7 8 y", "misc.more 0 1 y", "misc.none 3 4 m"]
+    );
+    assert!(client.ask("LIST ACTIVE.TIMES misc.old").starts_with("215"));
+    assert_eq!(client.block(), ["misc.old 1080000000 usenet@inn.example"]);
+    server.stop();
 }
 
 /// It had kept them without a word.
@@ -454,7 +506,7 @@ fn a_dry_run_of_an_import_says_what_would_be_made_and_makes_nothing() {
         let done = spool.json(&[&["group", "import", &active, "--dry-run"], words].concat());
         assert_eq!(
             done,
-            json!({"added": 1199, "existing": 1, "described": 0, "bad": [], "strange": [], "descriptions_unused": 0,
+            json!({"added": 1199, "dated": 0, "existing": 1, "described": 0, "bad": [], "strange": [], "descriptions_unused": 0,
                 "high_differs": [{"name": "test.g7", "high": 0, "listed": 5}], "dry_run": true})
         );
     };

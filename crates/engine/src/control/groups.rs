@@ -65,6 +65,7 @@ impl Changes {
                     description,
                     creator: creator.to_owned(),
                     high: ArticleNumber(0),
+                    created: None,
                 }),
                 GroupAsked::Set {
                     name,

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use newsreel_host::{Disk as _, RealDisk};
 use serde_json::{Value, json};
 
 use crate::access::{Access, LookArgs};
@@ -41,7 +42,11 @@ pub(crate) struct Args {
     /// Of groups that are there, raise high marks that are lower than the listed ones, and set a listed status other than y
     #[arg(long)]
     raise: bool,
-    /// Who makes them, as told by LIST ACTIVE.TIMES
+    /// When groups were made, and by whom: an active.times file (name, seconds, creator) [default: active.times beside FILE, if that is
+    /// called active]; groups that are there keep their times
+    #[arg(long, value_name = "FILE")]
+    times: Option<PathBuf>,
+    /// Who makes them, as told by LIST ACTIVE.TIMES, where no file says it
     #[arg(long, default_value = "newsreel")]
     creator: String,
     /// Change nothing; say what would be made
@@ -55,6 +60,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let Args {
         file,
         newsgroups,
+        times,
         dry_run,
         spool,
         ..
@@ -63,6 +69,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
         bail!("this changes the spool, which --read-only forbids");
     }
     let mut listed = listed(file, newsgroups.as_deref())?;
+    if let Some(times) = times.clone().or_else(|| times_beside(file)) {
+        let octets = input::read(&times, FILE_OCTETS_MAX)?.octets;
+        let (name, octets) = (&*times.display().to_string(), &*octets);
+        active::date(&mut listed, Named { name, octets });
+    }
     let mut access = Access::open(spool, !dry_run)?;
     let name = file.display().to_string();
     let made = check_marks(&mut access, &mut listed, &name)
@@ -100,6 +111,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
 #[derive(Debug, Default)]
 struct Made {
     added: u64,
+    /// ... of which so many with the time at which they were made elsewhere.
+    dated: u64,
     existing: u64,
     /// Groups that were there and have another description now.
     described: u64,
@@ -115,6 +128,7 @@ impl Made {
     fn json(&self, listed: &Listed, dry_run: bool) -> Value {
         let mut summary = json!({
             "added": self.added,
+            "dated": self.dated,
             "existing": self.existing,
             "described": self.described,
             "high_differs": self.high_differs,
@@ -139,6 +153,7 @@ impl Made {
             (false, there) => format!("{added} added, {there} existed already"),
         };
         let remarks = [
+            (self.dated, "group", "with the times of active.times"),
             (listed.bad.len() as u64, "bad line", "left out"),
             (listed.strange.len() as u64, "strange line", "taken"),
             (
@@ -284,6 +299,13 @@ fn raise(
     Ok(raised)
 }
 
+/// INN's `active.times` beside its `active`.
+fn times_beside(file: &Path) -> Option<PathBuf> {
+    let beside = file.with_file_name("active.times");
+    let is_there = file.ends_with("active") && RealDisk.exists(&beside).unwrap_or(false);
+    is_there.then_some(beside)
+}
+
 /// What the files list, with their bad lines.
 fn listed(file: &Path, newsgroups: Option<&Path>) -> Result<Listed> {
     if file == Path::new(input::STANDARD_INPUT) && newsgroups == Some(file) {
@@ -413,8 +435,10 @@ fn in_batches(
     dry_run: bool,
 ) -> Result<(Made, HashSet<String>)> {
     let (mut made, mut existing) = (Made::default(), HashSet::new());
-    let octets =
-        |group: &ListedGroup| group.name.len() + group.status.len() + group.description.len() + 64;
+    let octets = |group: &ListedGroup| {
+        let by = group.made.as_ref().map_or(0, |(_, by)| by.len());
+        group.name.len() + group.status.len() + group.description.len() + by + 64
+    };
     for batch in batches(groups, octets) {
         let request = Request::GroupAdd {
             groups: batch.to_vec(),
@@ -434,6 +458,8 @@ fn in_batches(
         let there = list("existing");
         made.existing += there.len() as u64;
         existing.extend(there.iter().filter_map(Value::as_str).map(str::to_owned));
+        let dated = |it: &&ListedGroup| it.made.is_some() && !existing.contains(&it.name);
+        made.dated += batch.iter().filter(dated).count() as u64;
         made.high_differs.extend(list("high_differs"));
     }
     Ok((made, existing))

@@ -90,7 +90,8 @@ pub(crate) enum Verb {
         after_help = "FILE has a name on each line, or is an active file (name, high, low, flag); a dash is the standard input.\n\
                       Groups that exist already get their descriptions; their status and numbers stay as they are, or with --raise \
                       get the listed ones where those are higher, or other than y. If a line of FILE is \
-                      bad, nothing is imported; bad lines of a newsgroups file are told and left out.\n\n\
+                      bad, nothing is imported; bad lines of a newsgroups file are told and left out.\n\
+                      Groups that are made get the times and creators of the file active.times beside an active file, or of --times.\n\n\
                       Examples:\n  newsreel group import /var/lib/news/active /var/lib/news/newsgroups --dry-run\n  \
                       newsreel group import /var/lib/news/active /var/lib/news/newsgroups\n  \
                       newsreel group import /dev/null /var/lib/news/newsgroups    # descriptions alone\n  \
@@ -177,6 +178,7 @@ fn add(args: &AddArgs) -> Result<()> {
         status: args.status.clone(),
         description: args.description.clone(),
         high: args.high,
+        made: None,
     };
     let request = Request::GroupAdd {
         groups: args.names.iter().map(group).collect(),

@@ -98,7 +98,7 @@ impl Server {
     /// The server as somebody speaks with it, over TLS or not.
     ///
     /// # Errors
-    /// When the file of authorities cannot be used.
+    /// When the file of authorities cannot be used, or a password would be readable on the way.
     pub(crate) fn spoken_to(
         &self,
         tls: &TlsArgs,
@@ -117,6 +117,11 @@ impl Server {
             trust.map_err(|why| anyhow!("TLS cannot be spoken with {host}: {why}"))
         };
         let is_here = self.addresses.iter().all(|it| it.ip().is_loopback());
+        if login.is_some() && tls.tls == Tls::None && !is_here {
+            bail!(
+                "the password would go to {host} in clear, and is not sent: secure the connection by --tls starttls or --tls implicit; in clear                  it goes to 127.0.0.1 and the like alone, where the server listens there"
+            );
+        }
         Ok(Remote {
             port: self.port(),
             security: match tls.tls {
@@ -367,5 +372,19 @@ mod tests {
         let over_tls = find("127.0.0.1", None, Tls::Implicit).unwrap();
         assert_eq!(over_tls.port(), 563);
         assert!(find("localhost:x", None, Tls::None).is_err());
+    }
+
+    /// That it would go in clear was said, and to permit that, which no option does; nor that --tls secures it.
+    #[test]
+    fn a_password_goes_in_clear_to_this_machine_alone() {
+        let ada = || Some(("ada".to_owned(), "correct-horse".to_owned()));
+        let to = |name, login| {
+            let server = find(name, None, Tls::None).unwrap();
+            server.spoken_to(&TlsArgs::default(), login)
+        };
+        assert!(to("127.0.0.1", ada()).is_ok() && to("::1", ada()).is_ok());
+        assert!(to("192.0.2.1", None).is_ok());
+        let refused = to("192.0.2.1", ada()).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("to 192.0.2.1 in clear") && refused.contains("--tls starttls"));
     }
 }

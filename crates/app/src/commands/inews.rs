@@ -269,14 +269,13 @@ fn post(args: &Args, server: &Server, wire: &[u8]) -> Result<()> {
         },
     };
     let login = login(args, server)?;
-    if login.is_none() {
-        if let Some(error) = not_let {
-            return Err(error);
-        }
-        if args.always_login {
-            let file = args.passwd.as_deref().unwrap_or(Path::new(PASSWD_NNTP));
-            bail!("{} has no login for the server", file.display());
-        }
+    if login.is_none() && (not_let.is_some() || args.always_login) {
+        let refused = not_let.map_or_else(String::new, |error| format!("{error}; "));
+        let file = args.passwd.as_deref().unwrap_or(Path::new(PASSWD_NNTP));
+        bail!(
+            "{refused}{} has no login for the server: a line `HOST:NAME:PASSWORD` there is one",
+            file.display()
+        );
     }
     let remote = server.spoken_to(&args.tls, login)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

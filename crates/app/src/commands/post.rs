@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use serde_json::json;
 
-use crate::posting::{Tls, TlsArgs};
+use crate::posting::{NotLet, Tls, TlsArgs};
 use crate::{config, input, output, posting};
 
 /// A file with a password is no larger, octets.
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let shown = file.display().to_string();
         let said = wire(file).and_then(|wire| match &somebody {
             Some(remote) => runtime.block_on(posting::post_as(remote, &wire)),
-            None => posting::post(&server, &wire),
+            None => posting::post(&server, &wire).map_err(as_whom),
         });
         match said {
             Ok(said) if args.json => {
@@ -107,6 +107,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let (many, all) = (names.len(), args.files.len());
             bail!("{many} of {all} were not posted: {}", names.join(", "))
         }
+    }
+}
+
+/// Why nobody in particular may not post, with what helps.
+fn as_whom(error: Error) -> Error {
+    match error.is::<NotLet>() {
+        true => anyhow!("{error}; if users may, say who you are by --user and --password-file"),
+        false => error,
     }
 }
 

@@ -125,7 +125,10 @@ fn an_article_is_posted_as_a_user() {
     let wrong = file("wrong.txt", "wrong-horse\n");
     let as_ada = ["--user", "ada", "--password-file"];
     let nobody = spool.error(&["post", &article]);
-    assert!(nobody.contains("201 Reading, no posting"), "{nobody}");
+    assert!(
+        nobody.contains("201 Reading, no posting; if users may, say who you are by --user and"),
+        "{nobody}"
+    );
     let mut words = vec!["post", article.as_str()];
     words.extend(as_ada);
     let told = spool.error(&[&words[..], &[wrong.as_str()]].concat());
@@ -171,7 +174,9 @@ fn inews_logs_in_where_the_server_wants_it() {
     let refused = inews("127.0.0.1", &with).unwrap_err();
     assert!(refused.contains("481"), "{refused}");
     let nobody = inews("localhost", &["--passwd", &none]).unwrap_err();
-    assert!(nobody.contains("201 Reading, no posting"), "{nobody}");
+    let helps =
+        format!("201 Reading, no posting; {none} has no login for the server: a line `HOST");
+    assert!(nobody.contains(&helps), "{nobody}");
     let asked = inews("localhost", &["-Y", "--passwd", &none]).unwrap_err();
     assert!(asked.contains("has no login for the server"), "{asked}");
     // What was not posted is kept, each time.

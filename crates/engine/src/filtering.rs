@@ -98,7 +98,10 @@ const fn outcome_of(verdict: Verdict) -> Option<Outcome> {
 fn set_of(shared: &Shared, class: &str) -> Option<SetId> {
     let mut sets = shared.config.store.sets.iter();
     let Some(at) = sets.position(|set| set.class() == class) else {
-        tracing::warn!(target: "newsreel::filter", class, "no set is of the class that a filter names");
+        if let Some(more) = shared.may_say(|lines| &lines.no_set_of_class) {
+            tracing::warn!(target: "newsreel::filter", class, more,
+                "no set is of the class that a filter names: the storage rules decide; give a set this class, or mend the filter");
+        }
         return None;
     };
     u8::try_from(at).ok().map(SetId)

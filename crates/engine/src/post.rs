@@ -14,7 +14,7 @@ use newsreel_service::posting::{
     Proto, Site,
 };
 use newsreel_service::{
-    Completion, Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
+    Completion, Connection, Defer, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
 };
 use newsreel_wire::{MessageId, UnixTime, network_of, site_of};
 
@@ -24,6 +24,7 @@ use crate::accept::Origin;
 use crate::control::told::Told;
 use crate::error::Error;
 use crate::local::{LocalService, blocking};
+use crate::offers::Claim;
 use crate::shared::{Policy, Shared};
 
 /// What only posts need.
@@ -82,7 +83,7 @@ impl LocalService {
     pub(crate) async fn take_post(&self, post: Post, from: &Arc<Connection>) {
         let address = from.address();
         let policy = self.shared.policy.load_full();
-        let outcome = match self.inject(&policy, post, address).await {
+        let outcome = match self.claim_and_inject(&policy, post, from).await {
             Ok(Injected::Article(transfer)) => {
                 let told = address.filter(|_| policy.posting.tell_address);
                 return self
@@ -139,12 +140,32 @@ impl LocalService {
         found.first().is_some_and(|found| found.is_known())
     }
 
+    /// Injects a post whose message-id no other one has under way: of two that come at once one would be filed and the other mailed.
+    /// An article keeps the claim until it is committed or refused, as what a peer was asked for does.
+    async fn claim_and_inject(
+        &self,
+        policy: &Policy,
+        post: Post,
+        from: &Connection,
+    ) -> Result<Injected, (u64, Outcome)> {
+        let (shared, ticket) = (&self.shared, post.ticket);
+        let hash = MessageId::parse(post.id.as_bytes()).map(|id| shared.id_hash(id));
+        let hash = hash.map_err(|_| (ticket, Reject::BadMessageId.into()))?;
+        let claim = shared.offers.claim(&hash, from.id(), shared.now_ms());
+        let injected = self.inject(policy, post, from.address(), claim).await;
+        if !matches!(injected, Ok(Injected::Article(_))) {
+            shared.offers.unclaim(&hash, from.id());
+        }
+        injected
+    }
+
     /// Checks a post, and makes what goes on of it.
     async fn inject(
         &self,
         policy: &Policy,
         post: Post,
         address: Option<IpAddr>,
+        claim: Claim,
     ) -> Result<Injected, (u64, Outcome)> {
         let ticket = post.ticket;
         let refuse = |outcome: Outcome| (ticket, outcome);
@@ -154,6 +175,12 @@ impl LocalService {
         // Its id is looked up first, and waits for the disk if it must; all that follows is one step.
         let transfer = transfer_of(&post);
         let is_known = self.is_known(&transfer).await;
+        match claim {
+            _ if is_known => {}
+            Claim::Granted => {}
+            Claim::Taken => return Err(refuse(Outcome::Deferred(Defer::UnderWay))),
+            Claim::TooMany => return Err(refuse(Outcome::Deferred(Defer::TooManyOffers))),
+        }
         match judge(&self.shared, policy, &post, address, is_known).map_err(refuse)? {
             Judged::Article(article) => Ok(Injected::Article(Transfer {
                 article,

@@ -38,7 +38,7 @@ pub struct FilterRule {
     /// any other. The field is looked at as it stands in the article: encoded words (RFC 2047) are not decoded.
     pub refuse: Vec<String>,
     /// Articles with the same body that are taken in `copies_s`, whatever their blanks; 0: any number. Bodies of less than 100
-    /// octets, and those of control messages, are not counted. Who goes on gets none through until it has been quiet.
+    /// octets without their blanks, and those of control messages, are not counted. Who goes on gets none through until it has been quiet.
     pub copies_max: u32,
     /// The time in which `copies_max` are taken, seconds.
     pub copies_s: u64,

@@ -18,13 +18,28 @@ use thiserror::Error as ThisError;
 
 /// Why a mail could not be handed on.
 #[derive(Debug, ThisError)]
-#[error("{0}")]
-pub struct Undelivered(String);
+#[error("{why}")]
+pub struct Undelivered {
+    why: String,
+    /// Whether it is the mail that is not wanted: the same one would be refused another time, too.
+    pub is_for_good: bool,
+}
 
 impl Undelivered {
-    /// For this reason.
+    /// For this reason, which another time may not hold.
     pub fn new(why: impl fmt::Display) -> Self {
-        Self(why.to_string())
+        Self {
+            why: why.to_string(),
+            is_for_good: false,
+        }
+    }
+
+    /// For this reason, which lies in the mail.
+    pub fn for_good(why: impl fmt::Display) -> Self {
+        Self {
+            is_for_good: true,
+            ..Self::new(why)
+        }
     }
 }
 
@@ -33,7 +48,7 @@ pub trait Deliver: Send + Sync + fmt::Debug {
     /// Hands one mail on, and waits until that is done.
     ///
     /// # Errors
-    /// Why it was not: it is tried again later.
+    /// Why it was not.
     fn deliver(&self, mail: &Mail) -> Result<(), Undelivered>;
 }
 
@@ -62,6 +77,9 @@ pub struct Program {
     /// It is killed after this, with what it started.
     pub limit: Duration,
 }
+
+/// How a program ends that refuses the mail and not the hour (sysexits.h): its data, its recipient, that one's host.
+const REFUSED_FOR_GOOD: [i32; 3] = [65, 67, 68];
 
 /// How often it is looked whether a program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -143,9 +161,14 @@ impl Deliver for Program {
             (status, Ok(Err(error))) if status.success() => Err(Undelivered::new(format_args!(
                 "the program did not read the whole mail: {error}"
             ))),
-            (status, _) => Err(Undelivered::new(format_args!(
-                "the program ended with {status}"
-            ))),
+            (status, _) => {
+                let why = format!("the program ended with {status}");
+                let code = status.code().unwrap_or_default();
+                Err(match REFUSED_FOR_GOOD.contains(&code) {
+                    true => Undelivered::for_good(why),
+                    false => Undelivered::new(why),
+                })
+            }
         }
     }
 }
@@ -161,15 +184,23 @@ pub struct Smtp {
 
 impl Deliver for Smtp {
     fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
-        let sender = mail.sender.parse().map_err(Undelivered::new)?;
-        let to = mail.to.parse().map_err(Undelivered::new)?;
-        let envelope = Envelope::new(Some(sender), vec![to]).map_err(Undelivered::new)?;
+        let sender = mail.sender.parse().map_err(Undelivered::for_good)?;
+        let to = mail.to.parse().map_err(Undelivered::for_good)?;
+        let envelope = Envelope::new(Some(sender), vec![to]).map_err(Undelivered::for_good)?;
         let transport = SmtpTransport::builder_dangerous(self.server.ip().to_string())
             .port(self.server.port())
             .timeout(Some(self.limit))
             .build();
-        let sent = transport.send_raw(&envelope, &mail.text);
-        sent.map(|_| ()).map_err(Undelivered::new)
+        // The last CRLF comes with the dot that ends it all.
+        let text = mail.text.strip_suffix(b"\r\n").unwrap_or(&mail.text);
+        match transport.send_raw(&envelope, text) {
+            Ok(_) => Ok(()),
+            // Its last word (5yz), or it cannot take what the mail has at all.
+            Err(error) if error.is_permanent() || error.is_client() => {
+                Err(Undelivered::for_good(error))
+            }
+            Err(error) => Err(Undelivered::new(error)),
+        }
     }
 }
 
@@ -227,6 +258,12 @@ mod tests {
             assert!(error.contains(why), "{error}");
         };
         fails(shell("cat > /dev/null; exit 75", LONG), "75");
+        for (status, is_for_good) in [(65, true), (67, true), (68, true), (69, false), (75, false)]
+        {
+            let refuses = shell(&format!("cat > /dev/null; exit {status}"), LONG);
+            let error = refuses.deliver(&mail("<1@a>")).unwrap_err();
+            assert_eq!(error.is_for_good, is_for_good, "{status}");
+        }
         fails(shell("exit 0", LONG), "did not read");
         fails(shell("exec sleep 60", Duration::from_millis(100)), "killed");
         // What a program leaves behind that neither reads nor ends holds nobody up.
@@ -253,33 +290,44 @@ mod tests {
         fails(none, "/no/such/program");
     }
 
-    /// One conversation of a mail server that knows the least there is to know; what it was told.
-    fn serve_one(listener: &TcpListener, refuse: bool) -> Vec<String> {
+    /// One conversation of a mail server that answers EHLO and RCPT so; the lines that it was told, without their CRLF.
+    fn serve_one(listener: &TcpListener, (ehlo, rcpt): (&str, &str)) -> Vec<String> {
         let (mut stream, _) = listener.accept().unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).split(b'\n');
         let mut said = Vec::new();
         let mut in_data = false;
         stream.write_all(b"220 mail.example\r\n").unwrap();
         while let Some(Ok(line)) = lines.next() {
-            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-            let answer: &[u8] = match line.as_str() {
-                "." => b"250 taken\r\n",
-                _ if in_data => b"",
-                "DATA" => b"354 go on\r\n",
-                line if line.starts_with("RCPT") && refuse => b"451 not now\r\n",
-                line if line.starts_with("EHLO") => b"250-mail.example\r\n250 8BITMIME\r\n",
-                "QUIT" => b"221 bye\r\n",
-                _ => b"250 fine\r\n",
+            let line = String::from_utf8_lossy(&line).into_owned();
+            let line = line
+                .strip_suffix('\r')
+                .expect("CR before each LF")
+                .to_owned();
+            let answer = match line.as_str() {
+                "." => "250 taken",
+                _ if in_data => "",
+                "DATA" => "354 go on",
+                line if line.starts_with("RCPT") => rcpt,
+                line if line.starts_with("EHLO") => ehlo,
+                "QUIT" => "221 bye",
+                _ => "250 fine",
+            };
+            let answer = match answer {
+                "" => String::new(),
+                answer => format!("{answer}\r\n"),
             };
             in_data = line == "DATA" || in_data && line != ".";
             said.push(line.clone());
-            if stream.write_all(answer).is_err() || line == "QUIT" {
+            if stream.write_all(answer.as_bytes()).is_err() || line == "QUIT" {
                 break;
             }
         }
         said
     }
 
+    const EHLO: &str = "250-mail.example\r\n250 8BITMIME";
+
+    /// What it got was one empty line longer than the article.
     #[test]
     fn a_mail_server_gets_envelope_and_text() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -288,16 +336,15 @@ mod tests {
             limit: LONG,
         };
         std::thread::scope(|scope| {
-            let served = scope.spawn(|| serve_one(&listener, false));
+            let served = scope.spawn(|| serve_one(&listener, (EHLO, "250 fine")));
             smtp.deliver(&mail("<1@a>")).unwrap();
             let said = served.join().unwrap();
             let has = |line: &str| said.iter().any(|one| one.starts_with(line));
             assert!(has("MAIL FROM:<usenet@a.example>"), "{said:?}");
-            assert!(
-                has("RCPT TO:<mod@m.example>") && has("Subject: s"),
-                "{said:?}"
-            );
-            assert!(has(".."), "a dot alone on its line is stuffed: {said:?}");
+            assert!(has("RCPT TO:<mod@m.example>"), "{said:?}");
+            let begin = said.iter().position(|line| line == "DATA").unwrap();
+            let text = ["To: mod@m.example", "Subject: s", "", "..", "\u{fffd}", "."];
+            assert_eq!(said[begin + 1..begin + 7], text);
         });
     }
 
@@ -309,16 +356,25 @@ mod tests {
             server,
             limit: LONG,
         };
-        std::thread::scope(|scope| {
-            scope.spawn(|| serve_one(&listener, true));
-            assert!(
-                smtp.deliver(&mail("<1@a>"))
-                    .unwrap_err()
-                    .to_string()
-                    .contains("not now")
-            );
-        });
+        for (answers, why, is_for_good) in [
+            ((EHLO, "451 not now"), "not now", false),
+            ((EHLO, "550 nobody here"), "nobody here", true),
+            (("250 mail.example", "250 fine"), "8BITMIME", true),
+        ] {
+            std::thread::scope(|scope| {
+                scope.spawn(|| serve_one(&listener, answers));
+                let error = smtp.deliver(&mail("<1@a>")).unwrap_err();
+                assert!(error.to_string().contains(why), "{error}");
+                assert_eq!(error.is_for_good, is_for_good, "{error}");
+            });
+        }
         drop(listener);
-        assert!(smtp.deliver(&mail("<1@a>")).is_err());
+        let error = smtp.deliver(&mail("<1@a>")).unwrap_err();
+        assert!(!error.is_for_good, "{error}");
+        let no_address = Mail {
+            to: "mod@".to_owned(),
+            ..mail("<1@a>")
+        };
+        assert!(smtp.deliver(&no_address).unwrap_err().is_for_good);
     }
 }

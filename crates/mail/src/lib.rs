@@ -1,7 +1,7 @@
 //! Mails on their way out: a queue in the spool that outlives power cuts, and what it is emptied by.
 //!
-//! A mail that was taken ([`MailQueue`] as a `MailDrop`) is sent until that has worked once: never forgotten, perhaps sent
-//! twice where the machine stops between the two.  Sending is done by one thread of the caller's ([`MailQueue::run`]),
+//! A mail that was taken ([`MailQueue`] as a `MailDrop`) is sent until that has worked once, or it is refused for good and kept for the
+//! administrator: never forgotten, perhaps sent twice where the machine stops between the two.  Sending is done by one thread of the caller's ([`MailQueue::run`]),
 //! with longer and longer pauses while it fails.  Knows nothing of articles: what a mail says is its maker's.
 #![deny(missing_docs)]
 
@@ -12,7 +12,7 @@ mod queue;
 
 pub use deliver::{Deliver, Program, Smtp, Undelivered, deliver_by};
 pub use format::FILE_OCTETS_MAX;
-pub use queue::{MailQueue, Pace, SENT_KEPT_MAX, waiting_in};
+pub use queue::{MailQueue, Pace, REFUSED_FOLDER, SENT_KEPT_MAX, waiting_in};
 
 /// The directory of the queue of mails to moderators in a spool.
 pub const FOLDER: &str = "mail";

@@ -4,7 +4,10 @@
 //! has a share of the queue, also after a start.  Those that may be tried go in the order they came in, which the times of their files keep; one that fails holds up no other.  When a mail is tried next is in memory
 //! only: after a start all are tried at once.  A damaged file is set aside and reported, never deleted.  What was sent goes out of
 //! the queue behind that, so a stop between the two sends it again: the same octets, with the same Message-ID.  An empty file says
-//! that it was, so that the same is not taken once more; of these the newest [`SENT_KEPT_MAX`] stay.
+//! that it was, so that no article of this message-id is taken once more; of these the newest [`SENT_KEPT_MAX`] stay.
+//!
+//! What is refused for good is tried until the pauses are the longest; then it is kept in a folder of the queue's, where it holds up
+//! nobody and waits for the administrator.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -26,6 +29,9 @@ const ENDING: &str = ".mail";
 /// How the file ends that says that one was sent.
 const SENT_ENDING: &str = ".sent";
 
+/// The folder in a queue's where those are that were refused for good.
+pub const REFUSED_FOLDER: &str = "refused";
+
 /// Digits in a file's name, of the message-id and of the recipient.
 const ID_DIGITS: usize = 20;
 const TO_DIGITS: usize = 12;
@@ -36,7 +42,7 @@ pub const SENT_KEPT_MAX: usize = 10_000;
 /// How many mails there may be, and how long is waited between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Mails that may wait; of one poster's a quarter.
+    /// Mails that may wait, of one poster's a quarter of what others leave; and that are kept of those refused for good.
     pub mails_max: usize,
     /// The first pause after an attempt that failed.
     pub first: Duration,
@@ -90,6 +96,18 @@ struct Attempt {
 }
 
 impl State {
+    /// Whether a mail of these first digits waits, or was sent.
+    fn has(&self, first: &str) -> bool {
+        let waiting = self.waiting.range(first.to_owned()..).next();
+        begins(waiting.map(|(digits, _)| digits), first)
+            || begins(self.sent.range(first.to_owned()..).next(), first)
+    }
+
+    /// Whether one of these first digits is being written.
+    fn is_coming(&self, first: &str) -> bool {
+        begins(self.coming.range(first.to_owned()..).next(), first)
+    }
+
     /// Puts one at the end.
     fn append(&mut self, file: String, place: Place<Poster>) {
         let (digits, _) = parts(&file);
@@ -117,6 +135,10 @@ impl State {
         }
         gone
     }
+}
+
+fn begins(digits: Option<&Digits>, first: &str) -> bool {
+    digits.is_some_and(|it| it.starts_with(first))
 }
 
 /// The file that says that a mail was sent.
@@ -271,12 +293,66 @@ impl MailQueue {
             Err(why) => {
                 tracing::warn!(target: "newsreel::mail", id, to = mail.to, %why,
                     "a mail could not be sent; it is kept and tried again");
+                match why.is_for_good && self.is_slow(digits) {
+                    true => self.give_up(file, &octets),
+                    false => self.put_off(digits),
+                }
+            }
+        }
+    }
+
+    /// Whether it is tried no oftener than any.
+    fn is_slow(&self, digits: &str) -> bool {
+        let state = self.state.lock();
+        let attempt = state.waiting.get(digits);
+        attempt.is_some_and(|it| it.pause >= self.pace.longest)
+    }
+
+    /// Keeps a mail where it holds up nobody, and takes it out; it stays where it cannot be kept.
+    fn give_up(&self, file: &str, octets: &[u8]) {
+        let (digits, _) = parts(file);
+        match self.keep_refused(file, octets) {
+            Ok(Some(kept)) => {
+                tracing::error!(target: "newsreel::mail", file = %kept.display(),
+                    "a mail is refused for good, and is tried no more: look at it, and send it by hand, or move it back into the \
+                     queue's folder and start the server again");
+                self.remove(digits, &self.folder.join(file));
+            }
+            Ok(None) => {
+                let folder = self.folder.join(REFUSED_FOLDER);
+                tracing::error!(target: "newsreel::mail", folder = %folder.display(), mails = self.pace.mails_max,
+                    "a mail is refused for good, and waits on: there are as many of those as may be kept; look through them, and \
+                     take them away");
+                self.put_off(digits);
+            }
+            Err(error) => {
+                tracing::error!(target: "newsreel::mail", %error,
+                    "a mail is refused for good, and waits on: it cannot be kept elsewhere");
                 self.put_off(digits);
             }
         }
     }
 
-    /// Notes that a mail was sent, and takes it out.
+    /// A copy of a mail among those that were refused, on disk; none: there are too many.
+    fn keep_refused(&self, file: &str, octets: &[u8]) -> newsreel_host::Result<Option<PathBuf>> {
+        let (disk, folder) = (self.disk.as_ref(), self.folder.join(REFUSED_FOLDER));
+        if !disk.exists(&folder)? {
+            disk.create_dir_all(&folder)?;
+            disk.sync_dir(&self.folder)?;
+        }
+        if disk.list(&folder)?.len() >= self.pace.mails_max {
+            return Ok(None);
+        }
+        let path = folder.join(file);
+        if disk.exists(&path)? {
+            // Of a stop in this very moment, or of another article that had the same message-id long ago.
+            set_aside(disk, &path)?;
+        }
+        replace_file(disk, &path, octets)?;
+        Ok(Some(path))
+    }
+
+    /// Notes that a mail was sent, or is tried no more, and takes it out.
     fn remove(&self, digits: &str, path: &Path) {
         let file = |digits: &str| self.folder.join(sent_file(digits));
         match replace_file(self.disk.as_ref(), &file(digits), b"") {
@@ -289,14 +365,14 @@ impl MailQueue {
             }
             Err(error) => {
                 tracing::error!(target: "newsreel::mail", %error,
-                    "it cannot be kept that a mail was sent: the same article is mailed again if it is posted again");
+                    "it cannot be kept that a mail was dealt with: the same article is mailed again if it is posted again");
             }
         }
         let removed = self.disk.remove(path);
         let removed = removed.and_then(|()| self.disk.sync_dir(&self.folder));
         if let Err(error) = removed {
             tracing::error!(target: "newsreel::mail", %error,
-                "a mail that was sent cannot be taken out of the queue: the next start sends it again");
+                "a mail that was dealt with cannot be taken out of the queue: the next start sends it again");
         }
         self.forget(digits);
     }
@@ -322,12 +398,13 @@ impl MailQueue {
         poster: Option<Poster>,
     ) -> Result<Place<Poster>, MailRefused> {
         let mut state = self.state.lock();
-        let is_there = |it| state.waiting.contains_key(it) || state.sent.contains(it);
-        if is_there(digits) || is_there(old) {
+        // Whoever it goes to: filters and limits count an article once.
+        let article = digits.get(..ID_DIGITS).unwrap_or(digits);
+        if state.has(article) || state.has(old) {
             return Err(MailRefused::Again);
         }
         // Whoever hands over what another is just handing over comes again: by then it is known how that went.
-        if state.coming.contains(digits) {
+        if state.is_coming(article) {
             return Err(MailRefused::Full);
         }
         let place = self.places.take(poster).map_err(|why| match why {
@@ -377,11 +454,7 @@ impl MailDrop for MailQueue {
     fn knows(&self, id: &OfferedId) -> bool {
         let state = self.state.lock();
         let first = digits_of(id);
-        let is_its = |digits: Option<&Digits>| digits.is_some_and(|it| it.starts_with(&first));
-        let from = || first.clone()..;
-        is_its(state.waiting.range(from()).next().map(|(digits, _)| digits))
-            || is_its(state.sent.range(from()).next())
-            || is_its(state.coming.range(from()).next())
+        state.has(&first) || state.is_coming(&first)
     }
 
     fn submit(&self, mail: &Mail, poster: Option<Account>) -> Result<(), MailRefused> {

@@ -1,5 +1,6 @@
-//! Places for what there is little of: so many in all, and of those a quarter for one who asks.
+//! Places for what there is little of: so many in all, and for one who asks a quarter of what all others leave.
 //!
+//! So each who takes a whole share leaves the next a smaller one, and a few do not take all: of 10,000 it is thirty.
 //! Who holds one gives it back when it is dropped.
 
 use std::collections::HashMap;
@@ -61,7 +62,8 @@ impl<K: Eq + Hash + Clone> Places<K> {
             return Err(NoPlace::All);
         }
         let of = whose.as_ref().and_then(|whose| held.of.get(whose));
-        if of.is_some_and(|of| *of >= self.max.div_ceil(4)) {
+        let left_by_others = |of: usize| self.max.saturating_sub(held.all - of);
+        if of.is_some_and(|of| *of >= left_by_others(*of).div_ceil(4)) {
             return Err(NoPlace::Share);
         }
         Ok(self.hold(&mut held, whose))
@@ -108,18 +110,43 @@ mod tests {
         let take = |whose: &'static str| places.take(Some(whose));
         let (first, second) = (take("ada").unwrap(), take("ada").unwrap());
         assert_eq!(take("ada").unwrap_err(), NoPlace::Share);
-        let others = ["bob", "bob", "eve", "eve"].map(|it| take(it).unwrap());
+        let others = ["bob", "bob", "eve", "joe"].map(|it| take(it).unwrap());
+        assert_eq!(take("eve").unwrap_err(), NoPlace::Share, "of the four left");
         drop(first);
-        let third = take("ada").unwrap();
+        assert_eq!(take("ada").unwrap_err(), NoPlace::Share, "of four, too");
+        let third = take("dan").unwrap();
         let own = [(); 2].map(|()| places.take(None).unwrap());
         assert_eq!(places.take(None).unwrap_err(), NoPlace::All);
-        assert_eq!(take("dan").unwrap_err(), NoPlace::All);
+        assert_eq!(take("sue").unwrap_err(), NoPlace::All);
         // What is there already is counted, and keeps others out until it has gone.
         let found = places.found(Some("dan"));
         drop(second);
-        assert_eq!(take("dan").unwrap_err(), NoPlace::All);
+        assert_eq!(take("sue").unwrap_err(), NoPlace::All);
         drop((found, third, others, own));
         assert!(places.held.lock().of.is_empty());
         assert_eq!(places.held.lock().all, 0);
+    }
+
+    /// Four who asked took all.
+    #[test]
+    fn a_few_who_ask_do_not_take_all() {
+        let places = Places::new(10_000);
+        let mut held = Vec::new();
+        for whose in 1.. {
+            let before = held.len();
+            let why = loop {
+                match places.take(Some(whose)) {
+                    Ok(place) => held.push(place),
+                    Err(why) => break why,
+                }
+            };
+            let (taken, left) = (held.len() - before, 10_000 - before);
+            if left == 0 {
+                assert_eq!(why, NoPlace::All);
+                assert_eq!(whose, 31, "thirty have taken all");
+                return;
+            }
+            assert_eq!(taken, left.div_ceil(4), "{whose}");
+        }
     }
 }

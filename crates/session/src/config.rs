@@ -31,7 +31,7 @@ pub struct SessionConfig {
     /// (an IPv4 address, an IPv6 /48) gets a quarter of it, and always enough for one article.
     pub large_articles_bytes_max: usize,
     /// Connections that are compressed (COMPRESS, RFC 8054) at the same time; each takes some 400 KiB, and one network (an
-    /// IPv4 address, an IPv6 /48) may have a quarter of them. 0: none are.
+    /// IPv4 address, an IPv6 /48) may have a quarter of what others leave. 0: none are.
     pub compressed_connections_max: usize,
     /// Octets read at once. A connection in the middle of an article may hold as many that count nowhere else: at worst
     /// `listen.connections_max` times this in all.

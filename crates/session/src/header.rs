@@ -39,11 +39,17 @@ enum Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn parse(field: &'a [u8]) -> Result<Self, &'static str> {
-        if field.eq_ignore_ascii_case(b":bytes") {
+    fn parse(field: &'a [u8], style: Style) -> Result<Self, &'static str> {
+        // To XHDR and XPAT these two are as any field of the overview, as with INN: they are older than the colon.
+        let metadata = match (style, field) {
+            (Style::Rfc2980, field) => field.strip_prefix(b":").unwrap_or(field),
+            (Style::Rfc3977, [b':', name @ ..]) => name,
+            (Style::Rfc3977, _) => b"",
+        };
+        if metadata.eq_ignore_ascii_case(b"bytes") {
             return Ok(Self::Bytes);
         }
-        if field.eq_ignore_ascii_case(b":lines") {
+        if metadata.eq_ignore_ascii_case(b"lines") {
             return Ok(Self::Lines);
         }
         if field.starts_with(b":") {
@@ -150,7 +156,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let wanted = match Wanted::parse(field) {
+    let wanted = match Wanted::parse(field, style) {
         Ok(wanted) => wanted,
         Err(line) => {
             core.reply(line);
@@ -423,13 +429,15 @@ mod tests {
 
     #[test]
     fn wanted() {
-        assert_eq!(Wanted::parse(b"xref"), Ok(Wanted::Overview(Known::Xref)));
-        assert_eq!(
-            Wanted::parse(b"Organization"),
-            Ok(Wanted::Article(b"Organization"))
-        );
-        assert_eq!(Wanted::parse(b":LINES"), Ok(Wanted::Lines));
-        assert!(Wanted::parse(b":x").is_err_and(|line| line.starts_with("503")));
-        assert!(Wanted::parse(b"a:b").is_err_and(|line| line.starts_with("501")));
+        for style in [Style::Rfc3977, Style::Rfc2980] {
+            let parse = |field| Wanted::parse(field, style);
+            assert_eq!(parse(b"xref"), Ok(Wanted::Overview(Known::Xref)));
+            assert_eq!(parse(b"Organization"), Ok(Wanted::Article(b"Organization")));
+            assert_eq!(parse(b":LINES"), Ok(Wanted::Lines));
+            assert!(parse(b":x").is_err_and(|line| line.starts_with("503")));
+            assert!(parse(b"a:b").is_err_and(|line| line.starts_with("501")));
+        }
+        let field = Wanted::parse(b"Lines", Style::Rfc3977);
+        assert_eq!(field, Ok(Wanted::Article(b"Lines")));
     }
 }

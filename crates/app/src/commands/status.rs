@@ -107,9 +107,13 @@ fn server(status: &Value, read_only: bool) -> Facts {
 /// What waits for somebody: to be sent, and to be approved.
 fn waiting(status: &Value) -> String {
     let messages = some(&status["control_waiting"], "control message");
-    match status["mails_waiting"].as_u64() {
+    let waiting = match status["mails_waiting"].as_u64() {
         Some(mails) => format!("{}, {messages}", count(mails, "mail")),
         None => format!("mails that cannot be counted, {messages}"),
+    };
+    match status["mails_refused"].as_u64() {
+        None | Some(0) => waiting,
+        Some(mails) => format!("{waiting}; refused for good: {}", count(mails, "mail")),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: an answer is JSON, and an error is for the person who asked; nothing here prints.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -167,11 +167,18 @@ fn status(engine: &Engine, server: Option<&dyn Running>) -> Result<Value, String
     }
     let folders = [newsreel_mail::FOLDER, newsreel_mail::NOTICES_FOLDER];
     let folders = folders.map(|folder| Path::new(&status.spool).join(folder));
-    let counted = folders.iter();
-    let mails = counted.map(|folder| newsreel_mail::waiting_in(&RealDisk, folder));
-    let mails = mails.sum::<Result<usize, _>>();
+    let count = |folders: [PathBuf; 2]| {
+        let counted = folders.iter();
+        let mails = counted.map(|folder| newsreel_mail::waiting_in(&RealDisk, folder));
+        let mails = mails.sum::<Result<usize, _>>();
+        mails.map_or(Value::Null, Value::from)
+    };
+    let refused = folders
+        .clone()
+        .map(|it| it.join(newsreel_mail::REFUSED_FOLDER));
     let mut status = value(&status)?;
-    status["mails_waiting"] = mails.map_or(Value::Null, Value::from);
+    status["mails_waiting"] = count(folders);
+    status["mails_refused"] = count(refused);
     status["server"] = server.map_or(Value::Null, Running::facts);
     Ok(status)
 }

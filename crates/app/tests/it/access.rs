@@ -194,9 +194,9 @@ fn ends(pid: &str) -> bool {
 fn a_program_knows_more_users() {
     let spool = Spool::new();
     let script = spool.folder().join("check.sh");
-    // What it was asked goes into a file; it knows eve and ada by the password `secret-word`.
+    // What it was asked goes into a file; it knows eve and ada by the password `secret-word`, and one of blanks.
     let text = "#!/bin/sh\ncat > \"$1\"\nname=$(sed -n 's/^ClientAuthname: \\(.*\\)\\r$/\\1/p' \"$1\")\n\
-                grep -q '^ClientPassword: secret-word.$' \"$1\" || exit 1\n\
+                grep -q -e '^ClientPassword: secret-word.$' -e '^ClientPassword: pass  phrase of  four.$' \"$1\" || exit 1\n\
                 case $name in leaves) sleep 600 & echo $! > \"$1.pid\"; printf 'User:leaves\\r\\n';; eve|ada) printf 'User:%s\\r\\ngroups:staff\\r\\n' $name;; kill) kill -9 $$;; \
                 slow) sleep 600 & echo $! > \"$1.pid\"; sleep 600;; odd) echo hello;; much) seq 1 5000;; *) exit 1;; esac\n";
     replace_file(&RealDisk, &script, text.as_bytes()).unwrap();
@@ -223,6 +223,9 @@ fn a_program_knows_more_users() {
         String::from_utf8(lines).unwrap(),
         "ClientIP: 127.0.0.1\r\nClientAuthname: eve\r\nClientPassword: secret-word\r\n.\r\n"
     );
+    // It had to be one word, which those of other systems need not be.
+    assert_eq!(log_in("eve", " pass  phrase of  four "), "281 211");
+    assert_eq!(log_in("eve", "pass phrase of four"), "481 480");
     assert_eq!(log_in("ada", "correct-horse"), "281 411", "as here");
     assert_eq!(
         log_in("ada", "secret-word"),

@@ -333,6 +333,38 @@ fn a_mail_to_a_moderator_outlives_a_kill() {
     assert_eq!(mail.matches("for ").count(), 1);
 }
 
+/// One whose recipient nobody knew was tried for ever, and nothing but the log told of it.
+#[test]
+fn a_mail_that_is_refused_for_good_is_counted_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("sendmail.sh");
+    newsreel_host::replace_file(&RealDisk, &script, b"cat > /dev/null\nexit 67\n").unwrap();
+    let config = format!(
+        "{}\n[moderation]\nmoderators = [\"mod.*:%s@m.example\"]\nsendmail = \"/bin/sh {}\"\n\
+         retry_s_min = 1\nretry_s_max = 1\n",
+        Spool::changed(&[]),
+        script.display()
+    );
+    let spool = Spool::with(&config);
+    let server = spool.serve();
+    spool.text(&["group", "add", "mod.test", "--status", "m"]);
+    let moderated = ARTICLE.replace("misc.test", "mod.test");
+    spool.piped(&["post", "-"], &moderated).unwrap();
+    let log = spool.folder().join("log.txt");
+    wait_for(&log, "a mail is refused for good, and is tried no more");
+    // It goes out of the queue behind that.
+    let counts = || {
+        let status = spool.json(&["status"]);
+        ["mails_waiting", "mails_refused"].map(|it| status[it].as_u64())
+    };
+    while counts() != [Some(0), Some(1)] {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let status = spool.text(&["status"]);
+    assert!(status.contains("; refused for good: 1 mail"), "{status}");
+    server.stop();
+}
+
 /// A mail about a control message, which any stranger causes, kept those to moderators waiting for as long as it took to send.
 #[test]
 fn a_notice_that_is_slow_to_send_keeps_no_moderators_mail_waiting() {

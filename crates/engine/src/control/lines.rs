@@ -1,4 +1,4 @@
-//! Lines of the log about control messages: whoever sends some causes them, so each kind has its limit.
+//! Lines of the log about control messages, and of filters: whoever sends articles causes them, so each kind has its limit.
 
 use newsreel_host::LineLimit;
 
@@ -21,11 +21,13 @@ pub(crate) struct Lines {
     pub(super) notice_malformed: LineLimit,
     pub(super) notice_not_signed: LineLimit,
     pub(super) notice_not_heeded: LineLimit,
+    /// Of filters.
+    pub(crate) no_set_of_class: LineLimit,
 }
 
 impl Shared {
     /// Whether a line of this kind may be written now, and if so, how many were left out before it.
-    pub(super) fn may_say(&self, kind: impl Fn(&Lines) -> &LineLimit) -> Option<u64> {
+    pub(crate) fn may_say(&self, kind: impl Fn(&Lines) -> &LineLimit) -> Option<u64> {
         kind(&self.lines).admit_at(self.clock.monotonic())
     }
 }

@@ -1,15 +1,21 @@
 //! Filters beside the accept path: what they say of an article is what becomes of it.
 
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
+use newsreel_engine::GroupSpec;
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused, Post};
 use newsreel_service::{
-    ArticleFilter, Connection, ConnectionId, Defer, NewsService as _, Offer, Outcome, Reject,
-    Subject, Verdict, Verdicts,
+    ArticleFilter, Connection, ConnectionId, Defer, NewsService as _, Offer, OfferedId, Outcome,
+    Reject, Subject, Verdict, Verdicts,
 };
 use newsreel_store::SetConfig;
 use newsreel_wire::MessageId;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::world::{World, article, config};
 
@@ -95,4 +101,104 @@ async fn verdicts_are_what_becomes_of_articles() {
     }
     world.engine.set_filter(None);
     assert_eq!(send(&world, 1..4).await, [Outcome::Accepted; 3]);
+}
+
+/// Lets a post go on for each permit, and says when one has come.
+#[derive(Debug)]
+struct Gate {
+    come: Semaphore,
+    may: Semaphore,
+}
+
+impl ArticleFilter for Gate {
+    fn judge(&self, subjects: Vec<Subject>) -> Verdicts<'_> {
+        Box::pin(async move {
+            self.come.add_permits(1);
+            self.may.acquire().await.unwrap().forget();
+            vec![Verdict::Accept; subjects.len()]
+        })
+    }
+
+    fn begun(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(ready(()))
+    }
+}
+
+/// The message-ids of the mails that were kept.
+#[derive(Debug, Default)]
+struct Mails(Mutex<Vec<OfferedId>>);
+
+impl MailDrop for Mails {
+    fn knows(&self, id: &OfferedId) -> bool {
+        self.0.lock().unwrap().contains(id)
+    }
+
+    fn submit(&self, mail: &Mail, _: Option<Account>) -> Result<(), MailRefused> {
+        self.0.lock().unwrap().push(mail.id.clone());
+        Ok(())
+    }
+}
+
+/// Posts one on a connection of its own.
+async fn post(world: &World, id: &str, group: &str) -> Outcome {
+    static NEXT: AtomicU64 = AtomicU64::new(100);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let from = Arc::new(Connection::new(ConnectionId(number), None, None));
+    let wire = format!(
+        "From: a@b.example\r\nNewsgroups: {group}\r\nSubject: s\r\nMessage-ID: {id}\r\n\r\nbody\r\n.\r\n"
+    );
+    let post = Post {
+        ticket: 1,
+        id: MessageId::parse(id.as_bytes()).unwrap().into(),
+        poster: Arc::default(),
+        article: Bytes::from(wire),
+    };
+    world.service.post(post, &from).await;
+    let mut done = Vec::new();
+    poll_fn(|cx| from.poll_completions(cx, &mut done)).await;
+    done[0].outcome
+}
+
+/// Two posts of one message-id at once, one to a moderator, were mailed and filed, so that the moderator's copy was refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn posts_of_one_message_id_at_once_go_one_way() {
+    let mut config = config(4 << 20);
+    config.moderation.moderators = vec!["mod.*:mod@m.example".to_owned()];
+    let world = Arc::new(World::new(config));
+    let moderated = GroupSpec {
+        status: "m".to_owned(),
+        ..GroupSpec::new("mod.test")
+    };
+    world.engine.add_groups(vec![moderated]).unwrap();
+    let mails = Arc::new(Mails::default());
+    world.engine.set_mail_drops(mails.clone(), mails.clone());
+    let gate = Arc::new(Gate {
+        come: Semaphore::new(0),
+        may: Semaphore::new(0),
+    });
+    world.engine.set_filter(Some(gate.clone()));
+    for (id, first, second) in [
+        ("<1@t.example>", "mod.test", "misc.test"),
+        ("<2@t.example>", "misc.test", "mod.test"),
+        ("<3@t.example>", "misc.test", "misc.test"),
+    ] {
+        let mut one = JoinSet::new();
+        let of_one = Arc::clone(&world);
+        one.spawn(async move { post(&of_one, id, first).await });
+        gate.come.acquire().await.unwrap().forget();
+        tokio::select! {
+            two = post(&world, id, second) => assert_eq!(two, Outcome::Deferred(Defer::UnderWay)),
+            _ = gate.come.acquire() => panic!("{id} goes to {first} and to {second}"),
+        }
+        gate.may.add_permits(1);
+        let one = one.join_next().await.unwrap();
+        assert_eq!(one.unwrap(), Outcome::Accepted);
+        assert_eq!(post(&world, id, second).await, Outcome::Duplicate);
+    }
+    // Of one that was refused nothing is left.
+    let refused = post(&world, "<4@t.example>", "no.test").await;
+    assert_eq!(refused, Reject::UnknownGroups.into());
+    gate.may.add_permits(1);
+    let taken = post(&world, "<4@t.example>", "mod.test").await;
+    assert_eq!(taken, Outcome::Accepted);
 }

@@ -95,12 +95,164 @@ fn what_was_sent_is_not_taken_again_after_a_start_either() {
     let queue = open(&disk, &clock, 10);
     assert_eq!(queue.waiting(), 0);
     assert_eq!(queue.submit(&mail("<1@a>"), None), Err(MailRefused::Again));
-    let other = Mail {
-        to: "other@m.example".to_owned(),
-        ..mail("<1@a>")
-    };
-    queue.submit(&other, None).unwrap();
     queue.submit(&mail("<2@a>"), None).unwrap();
+}
+
+/// One message-id was mailed once to every moderator there is, and what counts articles counted it once.
+#[test]
+fn an_article_is_one_mail_whoever_it_goes_to() {
+    let (memory, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    let to_another = |id: &str| Mail {
+        to: "other@m.example".to_owned(),
+        ..mail(id)
+    };
+    queue.submit(&mail("<1@a>"), None).unwrap();
+    let again = Err(MailRefused::Again);
+    assert_eq!(queue.submit(&to_another("<1@a>"), None), again, "it waits");
+    assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+    assert_eq!(
+        queue.submit(&to_another("<1@a>"), None),
+        again,
+        "it was sent"
+    );
+    let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+    let queue = open(&disk, &clock, 10);
+    assert_eq!(queue.submit(&to_another("<1@a>"), None), again, "a start");
+    // One that is just being handed over may fail yet.
+    let (digits, _) = names_of(&mail("<2@a>"), None);
+    queue.state.lock().coming.insert(digits.clone());
+    let submitted = queue.submit(&to_another("<2@a>"), None);
+    assert_eq!(submitted, Err(MailRefused::Full));
+    queue.state.lock().coming.remove(&digits);
+    queue.submit(&to_another("<2@a>"), None).unwrap();
+}
+
+/// Makes one attempt at what is due, which is refused.
+fn refuse_one(queue: &MailQueue, is_for_good: bool) {
+    #[derive(Debug)]
+    struct Refusal<'q>(&'q MailQueue, bool);
+    impl Deliver for Refusal<'_> {
+        fn deliver(&self, _: &Mail) -> Result<(), Undelivered> {
+            self.0.stop();
+            Err(match self.1 {
+                true => Undelivered::for_good("nobody here"),
+                false => Undelivered::new("not now"),
+            })
+        }
+    }
+    queue.state.lock().stopping = false;
+    queue.run(&Refusal(queue, is_for_good));
+}
+
+/// Until the pauses are the longest: 30, 60 and 100 s.
+fn refuse_long(queue: &MailQueue, clock: &FakeClock, is_for_good: bool) {
+    for _ in 0..3 {
+        refuse_one(queue, is_for_good);
+        clock.advance(Duration::from_secs(100));
+    }
+}
+
+/// A mail that its server refused for good was tried for ever, and held its place of its poster's share.
+#[test]
+fn what_is_refused_for_good_is_put_aside() {
+    let (memory, disk, clock) = world();
+    let queue = open(&disk, &clock, 4);
+    let ada = Some([1; 12]);
+    queue.submit(&mail("<1@a>"), ada).unwrap();
+    for _ in 0..4 {
+        refuse_long(&queue, &clock, false);
+    }
+    assert_eq!(queue.waiting(), 1, "what may be taken another time waits");
+    let queue = open(&disk, &clock, 4);
+    refuse_long(&queue, &clock, true);
+    let submit = |queue: &MailQueue, id: &str| queue.submit(&mail(id), ada);
+    assert_eq!(queue.waiting(), 1);
+    assert_eq!(submit(&queue, "<2@a>"), Err(MailRefused::Share));
+    refuse_one(&queue, true);
+    assert_eq!(queue.waiting(), 0);
+    assert_eq!(submit(&queue, "<1@a>"), Err(MailRefused::Again));
+    assert_eq!(submit(&queue, "<2@a>"), Ok(()));
+    // It is on disk, and is sent when it is moved back.
+    let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+    let (folder, (_, file)) = (
+        Path::new(FOLDER),
+        names_of(&mail("<1@a>"), ada.map(name_of).as_deref()),
+    );
+    let refused = folder.join(REFUSED_FOLDER);
+    assert_eq!(waiting_in(disk.as_ref(), &refused).unwrap(), 1);
+    assert_eq!(waiting_in(disk.as_ref(), folder).unwrap(), 1);
+    disk.rename(&refused.join(&file), &folder.join(&file))
+        .unwrap();
+    let mut sent = run(&open(&disk, &clock, 4), 0, 2);
+    sent.sort();
+    assert_eq!(sent, ["<1@a>", "<2@a>"]);
+}
+
+#[test]
+fn no_more_are_put_aside_than_may_wait_and_none_takes_the_place_of_another() {
+    let (_, disk, clock) = world();
+    let (folder, refused) = (Path::new(FOLDER), Path::new(FOLDER).join(REFUSED_FOLDER));
+    let queue = open(&disk, &clock, 2);
+    let give_up = |queue: &MailQueue, id: &str| {
+        queue.submit(&mail(id), None).unwrap();
+        refuse_long(queue, &clock, true);
+        refuse_one(queue, true);
+        queue.waiting()
+    };
+    assert_eq!(give_up(&queue, "<1@a>"), 0);
+    // That it was taken is forgotten long behind it.
+    for sent in disk.list(folder).unwrap() {
+        if sent.name.ends_with(SENT_ENDING) {
+            disk.remove(&folder.join(sent.name)).unwrap();
+        }
+    }
+    let queue = open(&disk, &clock, 2);
+    assert_eq!(give_up(&queue, "<1@a>"), 0);
+    assert_eq!(disk.list(&refused).unwrap().len(), 2);
+    assert_eq!(give_up(&queue, "<2@a>"), 1, "it stays in the queue");
+    assert_eq!(disk.list(&refused).unwrap().len(), 2);
+    for file in disk.list(&refused).unwrap() {
+        disk.remove(&refused.join(file.name)).unwrap();
+    }
+    clock.advance(Duration::from_secs(100));
+    refuse_one(&queue, true);
+    assert_eq!(queue.waiting(), 0);
+}
+
+/// The plug is pulled at every change while a mail is put aside: it is in the queue, or among those, and whole.
+#[test]
+fn a_power_cut_loses_none_that_is_put_aside() {
+    let mut cuts = 0;
+    for (nth, seed) in (1..30).flat_map(|nth| (0..4).map(move |seed| (nth, seed))) {
+        let (memory, disk, clock) = world();
+        let faulty = FaultyDisk::new(disk);
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let queue = open(&disk, &clock, 4);
+        queue.submit(&mail("<1@a>"), None).unwrap();
+        refuse_long(&queue, &clock, true);
+        faulty.stop_at_change(faulty.counts().changes() + nth);
+        refuse_one(&queue, true);
+        cuts += usize::from(faulty.stopped());
+        let disk: Arc<dyn Disk> = Arc::new(memory.crash(seed));
+        let refused = Path::new(FOLDER).join(REFUSED_FOLDER);
+        let kept = match disk.exists(&refused).unwrap() {
+            true => disk.list(&refused).unwrap(),
+            false => Vec::new(),
+        };
+        let mut is_whole = kept
+            .iter()
+            .filter(|it| it.name.ends_with(ENDING))
+            .map(|it| {
+                let octets = read_whole(disk.as_ref(), &refused.join(&it.name), FILE_OCTETS_MAX);
+                format::decode(&octets.unwrap()) == Ok(mail("<1@a>"))
+            });
+        let is_kept = is_whole.any(|it| it);
+        let queue = open(&disk, &clock, 4);
+        let waits = queue.waiting() == 1 && run(&queue, 0, 1) == ["<1@a>"];
+        assert!(is_kept || waits, "cut {nth} {seed}: {kept:?}");
+    }
+    assert!(cuts > 12, "{cuts}");
 }
 
 /// What is known of mails that were sent is bounded, in memory and on disk.

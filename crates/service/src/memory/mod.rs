@@ -108,8 +108,8 @@ struct State {
     held: Vec<(Arc<Connection>, Completion)>,
     /// Mails to moderators: address and text.
     mails: Vec<(String, Vec<u8>)>,
-    /// Message-id and recipient of each.
-    mailed: HashSet<(OfferedId, String)>,
+    /// The message-id of each.
+    mailed: HashSet<OfferedId>,
     limits: PostLimits,
     changes: LastChanges,
     /// Whose text comes bit by bit.

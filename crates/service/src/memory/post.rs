@@ -17,8 +17,7 @@ use crate::transfer::{OfferedId, Outcome};
 impl State {
     /// Whether a message-id is taken: by an article, or, for who has no approval of a moderator, by one that was mailed to one.
     fn has_taken(&self, id: &OfferedId, counts_mailed: bool) -> bool {
-        let was_mailed = || self.mailed.iter().any(|(mailed, _)| mailed == id);
-        self.by_id.contains_key(id.as_bytes()) || counts_mailed && was_mailed()
+        self.by_id.contains_key(id.as_bytes()) || counts_mailed && self.mailed.contains(id)
     }
 }
 
@@ -88,7 +87,7 @@ impl MemoryService {
             let moderators = Moderators::parse(&self.config.moderators).unwrap_or_default();
             let to = moderators.find(group).ok_or(Reject::NoModerator)?;
             let mail = proto.mail(id, &site, &to, false);
-            if !state.mailed.insert((OfferedId::from(id), to.clone())) {
+            if !state.mailed.insert(OfferedId::from(id)) {
                 return Ok(Reject::MailedBefore.into());
             }
             state.mails.push((to, mail));

@@ -139,12 +139,13 @@ pub struct ModerationConfig {
     /// instead of as the mail itself.
     pub encapsulate: bool,
     /// Mails waiting to be sent to moderators; posts to moderated groups are put off beyond it. One user, or without a login one network
-    /// (an IPv4 address, an IPv6 /48), may have a quarter of them waiting. As many about control messages (`control.mail_to`) may wait
+    /// (an IPv4 address, an IPv6 /48), may have a quarter of what others leave waiting. As many may be put aside
+    /// that were refused for good (docs/posting.md), and as many about control messages (`control.mail_to`) may wait
     /// beside them, which never keep one another waiting.
     pub queue_mails_max: u32,
     /// The first pause after a mail could not be sent, seconds; each is twice the one before.
     pub retry_s_min: u64,
-    /// The longest pause, seconds.
+    /// The longest pause, seconds; what is refused for good is put aside behind one (docs/posting.md).
     pub retry_s_max: u64,
     /// How long one attempt may take, seconds.
     pub attempt_s_max: u64,

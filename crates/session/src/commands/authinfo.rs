@@ -23,7 +23,8 @@ pub(super) const MECHANISMS: &str = "SASL";
 pub(super) const SPEC: Spec = Spec {
     name: "AUTHINFO",
     usage: "USER name|PASS password|SASL mechanism [initial-response]",
-    args: (2, 3),
+    // A password may have blanks.
+    args: (2, 6),
     needs: Needs::Nothing,
     capability: Some(CAPABILITY),
     pipelined: false,
@@ -47,11 +48,14 @@ where
         return begin(core, command).await;
     }
     let is_user = command.arg_is(0, "USER");
-    let said = command
-        .arg(1)
-        .and_then(|said| std::str::from_utf8(said).ok())
-        .filter(|_| command.args.len() == 2);
-    let Some(said) = said.filter(|_| is_user || command.arg_is(0, "PASS")) else {
+    let said = match (is_user, &*command.args) {
+        (true, [_, name]) => Some(*name),
+        (false, [pass, ..]) if command.arg_is(0, "PASS") => command.rest.get(pass.len()..),
+        _ => None,
+    };
+    // Blanks in a password are its own, those around it are not (RFC 4643 section 3.1).
+    let said = said.and_then(|said| std::str::from_utf8(said.trim_ascii()).ok());
+    let Some(said) = said else {
         core.reply(USAGE);
         return Ok(());
     };
@@ -77,6 +81,10 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if command.args.len() > 3 {
+        core.reply(USAGE);
+        return Ok(());
+    }
     if !core.may_log_in() {
         let line = core.not_permitted(|_| true);
         core.reply(line);

@@ -1,6 +1,6 @@
 //! COMPRESS: from the next octet on both directions are compressed (RFC 8054).
 //!
-//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many, and of those a quarter for one site
+//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many, and of what others leave a quarter for one site
 //! (an IPv4 address, an IPv6 /48).
 
 use newsreel_service::NewsService;

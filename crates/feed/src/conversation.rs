@@ -4,6 +4,7 @@
 //! conversation, because nothing after it can be trusted.  Whatever ends it, the articles that are not settled are handed back.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::queue::{Item, Settled};
 
@@ -12,6 +13,11 @@ const SKIP_FROM: u32 = 973;
 const SKIP_TO: u32 = 922;
 /// So many answers weigh as much as what was before.
 const MEMORY: u32 = 32;
+
+/// Less under way is no work for a while.
+const AHEAD_FROM: usize = 16;
+/// Answers do not wait longer for others.
+const PAUSE_MAX_MS: u64 = 8;
 
 /// How articles are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +79,9 @@ pub(crate) struct Conversation {
     skips: bool,
     /// It ended where an answer about the next article was due.
     blames: bool,
+    /// What came since the last pause.
+    answers: usize,
+    pause_ms: u64,
 }
 
 /// What a conversation leaves.
@@ -98,6 +107,8 @@ impl Conversation {
             share: 0,
             skips: false,
             blames: false,
+            answers: 0,
+            pause_ms: 0,
         }
     }
 
@@ -115,6 +126,20 @@ impl Conversation {
     /// Whether CHECK is left out at present.
     pub(crate) const fn skips(&self) -> bool {
         self.skips
+    }
+
+    /// How long answers may be left to come together, called when some have come: the peer has texts meanwhile.  None where it may soon
+    /// have none.
+    pub(crate) fn pause(&mut self) -> Option<Duration> {
+        let answers = std::mem::take(&mut self.answers);
+        let is_ahead =
+            self.skips && self.window >= AHEAD_FROM && self.asked.len() * 2 > self.window;
+        // In twice the time come twice as many: a quarter of the window at the most.
+        self.pause_ms = match is_ahead && answers * 8 <= self.window {
+            true => (self.pause_ms * 2).clamp(1, PAUSE_MAX_MS),
+            false => u64::from(is_ahead),
+        };
+        is_ahead.then(|| Duration::from_millis(self.pause_ms))
     }
 
     /// Offers an article.
@@ -152,6 +177,7 @@ impl Conversation {
 
     /// What an answer means; the line is without its CRLF.
     pub(crate) fn answer(&mut self, line: &[u8]) -> Word {
+        self.answers += 1;
         let text = String::from_utf8_lossy(line);
         let code = line.first_chunk::<3>().map_or(&b"   "[..], |code| code);
         match code {
@@ -376,5 +402,66 @@ mod tests {
             asks(&mut talk, "no");
         });
         assert!(!talk.skips());
+    }
+
+    /// Whoever asks first waits for answers: there the next text depends on each.
+    #[test]
+    fn answers_come_together_while_more_than_half_of_many_texts_are_on_their_way() {
+        for (window, from) in [(16, Some(9)), (15, None)] {
+            let mut talk = Conversation::new(Manner::Streaming, window);
+            for n in 1..=16 {
+                play(&mut talk, &format!(">{n}"));
+                assert_eq!(talk.pause(), None, "{window}: {n} are asked for");
+            }
+            for code in ["238", "239"] {
+                for n in 1..=16 {
+                    play(&mut talk, &format!("<{code} <{n}@x>"));
+                }
+            }
+            while !talk.skips() {
+                play(&mut talk, ">17\n<238 <17@x>\n<239 <17@x>");
+            }
+            assert!(talk.is_idle() && talk.pause().is_none());
+            let ahead = (1..=16).find(|n| {
+                play(&mut talk, &format!(">{n}"));
+                talk.pause().is_some()
+            });
+            assert_eq!(ahead, from, "{window}");
+        }
+    }
+
+    /// As long as few come; where many come at once the peer is fast, or would soon have nothing to do.
+    #[test]
+    fn the_pause_is_longer_where_few_answers_come() {
+        let mut talk = Conversation::new(Manner::Streaming, 32);
+        (talk.skips, talk.share) = (true, 1024);
+        let mut next = 1..;
+        let mut due = 1..;
+        let mut after = |answers: usize| {
+            for _ in 0..answers {
+                let n = due.next().unwrap();
+                play(&mut talk, &format!("<239 <{n}@x>"));
+            }
+            let pause = talk.pause().map(|pause| pause.as_millis());
+            while talk.room() > 0 {
+                let n = next.next().unwrap();
+                play(&mut talk, &format!(">{n}"));
+            }
+            pause
+        };
+        assert_eq!(after(0), None);
+        let pauses = [1, 1, 4, 4, 4, 5, 1, 16, 1].map(&mut after);
+        let expected = [
+            Some(1),
+            Some(2),
+            Some(4),
+            Some(8),
+            Some(8),
+            Some(1),
+            Some(2),
+            None,
+            Some(1),
+        ];
+        assert_eq!(pauses, expected);
     }
 }

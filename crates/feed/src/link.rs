@@ -11,7 +11,7 @@ use std::time::Duration;
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Rest, Word};
 use crate::dial::Dial;
@@ -28,6 +28,9 @@ const IDLE: Duration = Duration::from_secs(120);
 const UNSENT_MAX: usize = 256 * 1024;
 /// No line of an answer is longer.
 const LINE_MAX: usize = 4096;
+/// A peer that answers sooner is near: what is under way is with it and not on its way.  Its answers are left to come together while it has
+/// enough to do, for each would wake us, and on the same machine it would have less of the processors.
+const NEAR: Duration = Duration::from_millis(2);
 const READ_OCTETS: usize = 16 * 1024;
 
 /// What a connection needs.
@@ -96,6 +99,7 @@ impl Link {
         let mut wire = Wire {
             lines: &mut lines,
             writer,
+            is_near: false,
         };
         match timeout(ANSWER, wire.begin()).await {
             Ok(Ok(manner)) => self.converse(wire, manner).await,
@@ -130,7 +134,7 @@ impl Link {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let Wire { lines, mut writer } = wire;
+        let (lines, mut writer, is_near) = (wire.lines, wire.writer, wire.is_near);
         // What is to be sent, how much of it is written, and whether that has left.
         let (mut out, mut sent, mut flushed) = (Vec::new(), 0, true);
         let (mut memory, mut items) = (ArticleBuf::new(), Vec::new());
@@ -160,18 +164,16 @@ impl Link {
                 return End::Done;
             }
             let patience = if is_idle { IDLE } else { ANSWER };
+            let mut has_come = false;
             tokio::select! {
-                read = lines.fill() => if let Err(why) = read {
-                    talk.blame();
-                    return End::Failed(why);
+                read = lines.fill() => match read {
+                    Ok(()) => has_come = true,
+                    Err(why) => return blamed(talk, why),
                 },
                 moved = push(&mut writer, out.get(sent..).unwrap_or_default()), if sent < out.len() || !flushed => match moved {
                     Ok(0) => flushed = true,
                     Ok(octets) => (sent, flushed) = (sent + octets, false),
-                    Err(error) => {
-                        talk.blame();
-                        return End::Failed(error.to_string());
-                    }
+                    Err(error) => return blamed(talk, error.to_string()),
                 },
                 () = more, if talk.room() > 0 => {}
                 // What was put off becomes due, and a quota is open again, without a word.
@@ -181,12 +183,14 @@ impl Link {
                         goodbye(&mut writer).await;
                         return End::Done;
                     }
-                    talk.blame();
-                    return End::Failed("the peer does not answer".to_owned());
+                    return blamed(talk, "the peer does not answer".to_owned());
                 }
             }
             if let Some(end) = self.heed(talk, lines) {
                 return end;
+            }
+            if has_come && sent == out.len() {
+                let_more_come(talk, is_near).await;
             }
         }
     }
@@ -296,6 +300,19 @@ impl Link {
     }
 }
 
+/// Waits where a peer has enough to do.
+async fn let_more_come(talk: &mut Conversation, is_near: bool) {
+    if is_near && let Some(pause) = talk.pause() {
+        sleep(pause).await;
+    }
+}
+
+/// The conversation ends where an answer was due.
+const fn blamed(talk: &mut Conversation, why: String) -> End {
+    talk.blame();
+    End::Failed(why)
+}
+
 /// The words of a peer that rejects an article; of others nobody needs more than which it was.
 fn said(how: Settled, line: &[u8]) -> Cow<'_, str> {
     match how {
@@ -354,12 +371,16 @@ impl Drop for Guard<'_> {
 struct Wire<'l, R, W> {
     lines: &'l mut Lines<R>,
     writer: W,
+    /// See [`NEAR`].
+    is_near: bool,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<'_, R, W> {
     /// Asks whether the peer streams.
     async fn begin(&mut self) -> Result<Manner, String> {
+        let asked = Instant::now();
         let streams = self.ask("MODE STREAM\r\n").await?;
+        self.is_near = asked.elapsed() < NEAR;
         match streams.get(..3) {
             Some("203") => Ok(Manner::Streaming),
             Some("500" | "501") => Ok(Manner::Ihave),

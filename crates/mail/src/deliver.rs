@@ -5,16 +5,15 @@
 
 use std::fmt;
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use lettre::address::Envelope;
-use lettre::{SmtpTransport, Transport as _};
 use newsreel_host::process::{has_ended, kill_group};
 use newsreel_service::posting::{Mail, ModerationConfig};
 use thiserror::Error as ThisError;
+
+use crate::smtp::Smtp;
 
 /// Why a mail could not be handed on.
 #[derive(Debug, ThisError)]
@@ -169,37 +168,6 @@ impl Deliver for Program {
                     false => Undelivered::new(why),
                 })
             }
-        }
-    }
-}
-
-/// A mail server, spoken to in clear.
-#[derive(Debug)]
-pub struct Smtp {
-    /// Where it listens.
-    pub server: SocketAddr,
-    /// Each of its answers must come within this.
-    pub limit: Duration,
-}
-
-impl Deliver for Smtp {
-    fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
-        let sender = mail.sender.parse().map_err(Undelivered::for_good)?;
-        let to = mail.to.parse().map_err(Undelivered::for_good)?;
-        let envelope = Envelope::new(Some(sender), vec![to]).map_err(Undelivered::for_good)?;
-        let transport = SmtpTransport::builder_dangerous(self.server.ip().to_string())
-            .port(self.server.port())
-            .timeout(Some(self.limit))
-            .build();
-        // The last CRLF comes with the dot that ends it all.
-        let text = mail.text.strip_suffix(b"\r\n").unwrap_or(&mail.text);
-        match transport.send_raw(&envelope, text) {
-            Ok(_) => Ok(()),
-            // Its last word (5yz), or it cannot take what the mail has at all.
-            Err(error) if error.is_permanent() || error.is_client() => {
-                Err(Undelivered::for_good(error))
-            }
-            Err(error) => Err(Undelivered::new(error)),
         }
     }
 }

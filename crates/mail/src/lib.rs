@@ -9,10 +9,12 @@ mod deliver;
 mod format;
 pub mod fuzz;
 mod queue;
+mod smtp;
 
-pub use deliver::{Deliver, Program, Smtp, Undelivered, deliver_by};
+pub use deliver::{Deliver, Program, Undelivered, deliver_by};
 pub use format::FILE_OCTETS_MAX;
 pub use queue::{MailQueue, Pace, REFUSED_FOLDER, SENT_KEPT_MAX, waiting_in};
+pub use smtp::{ANSWERS_OCTETS_MAX, Smtp};
 
 /// The directory of the queue of mails to moderators in a spool.
 pub const FOLDER: &str = "mail";

@@ -703,11 +703,18 @@ fn of_feeds() -> Vec<Fixed> {
 }
 
 fn of_mails() -> Vec<Fixed> {
-    vec![row(
-        "Mails to moderators of which it is known that they were sent",
-        format!("{} mails", newsreel_mail::SENT_KEPT_MAX),
-        "a post that is one of them is refused as known; an older one is mailed again",
-    )]
+    vec![
+        row(
+            "Mails to moderators of which it is known that they were sent",
+            format!("{} mails", newsreel_mail::SENT_KEPT_MAX),
+            "a post that is one of them is refused as known; an older one is mailed again",
+        ),
+        row(
+            "What a mail server says about one mail",
+            octets(newsreel_mail::ANSWERS_OCTETS_MAX as u64),
+            "a server that says more is left, and the mail is tried again",
+        ),
+    ]
 }
 
 fn of_the_spool() -> Vec<Fixed> {

@@ -95,7 +95,9 @@ impl<'a> Strays<'a> {
             None => false,
         };
         // What else lies behind a link is nobody's business here, unless an ended move or a power cut may have left it.
-        let is_met = |id: Option<&str>| file.link.is_none() || self.has_left(id);
+        let is_met = |id: Option<&str>| {
+            (file.link.is_none() || self.has_left(id)) && !self.is_of_another_set(&file, id)
+        };
         if !is_known && !is_lost && is_met(id.as_deref()) {
             self.met.push((file, id));
             if self.met.len() >= STRAYS_AT_ONCE {
@@ -124,6 +126,17 @@ impl<'a> Strays<'a> {
         let known = self.shared.views.history().lookup(&hash).ok().flatten();
         let token = known.map(|entry| entry.token);
         token.is_some_and(|token| token.is_none_or(|it| it.buffer() != self.buffer.id()))
+    }
+
+    /// Whether the file is, or may be, the one that the article of this message-id has in another set, whose directory lies in this one's.
+    fn is_of_another_set(&self, file: &Lying, id: Option<&str>) -> bool {
+        let token = self.token_of(id);
+        token
+            .filter(|token| token.buffer() != self.buffer.id())
+            .is_some_and(|token| {
+                let other = self.shared.store.buffer(token.buffer());
+                other.is_some_and(|other| other.may_own(&file.path, &token))
+            })
     }
 
     /// Whose a file is in which this message-id stands.

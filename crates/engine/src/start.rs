@@ -9,7 +9,7 @@ use std::sync::mpsc::SyncSender;
 
 use newsreel_journal::Recovered;
 use newsreel_store::{BatchWrite, Store};
-use newsreel_wire::Sequence;
+use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 
 use crate::applier::Applier;
@@ -59,7 +59,7 @@ pub(crate) fn sequencer(
     tasks: SyncSender<checkpoint::Task>,
 ) -> Sequencer {
     let Parts {
-        store,
+        mut store,
         applier,
         recovered: Recovered { next, epoch, .. },
         is_new,
@@ -69,6 +69,7 @@ pub(crate) fn sequencer(
     // What was acknowledged and lost may have been seen: nothing of it is used again.
     let next = Sequence(next.0 + jump + unfinished);
     let now_ms = shared.now_ms();
+    store.began(UnixTime(now_ms / 1000));
     let frame_octets_max = usize::try_from(writing.frame_octets_max).unwrap_or(usize::MAX);
     let commit_octets_max = shared.config.sequencer.commit_octets_max as usize;
     let mut sequencer = Sequencer {

@@ -156,6 +156,9 @@ pub trait StorageMethod: Send + Debug {
     /// it is sealed.  Without a time to judge by nothing goes by its age.
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>);
 
+    /// It is this time, and nothing was placed yet: what was placed in earlier runs arrived before.
+    fn began(&mut self, _now: UnixTime) {}
+
     /// What must be reserved so that its oldest file goes, whatever its limits say; none: there is no other than the one that is
     /// written, or it has no files that go whole.
     fn oldest(&self) -> Option<Reservation> {

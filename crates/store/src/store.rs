@@ -355,6 +355,13 @@ impl Store {
         set.ok_or(PlaceError::NoSet)?.refer(place, lies_at)
     }
 
+    /// It is this time, and nothing was placed yet: what was placed in earlier runs arrived before.
+    pub fn began(&mut self, now: UnixTime) {
+        for set in &mut self.sets {
+            set.began(now);
+        }
+    }
+
     /// Appends what must be reserved, or may go by now, by the commit whose batches are sealed next.  All earlier commits must have
     /// ended: what they asked for in vain is asked for again.
     pub fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {

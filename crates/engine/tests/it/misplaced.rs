@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{ArticleRef, EngineConfig, Reason, ScrubReport, Withdrawal};
+use newsreel_engine::{ArticleRef, EngineConfig, Reason, Relocation, ScrubReport, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, RealDisk, read_whole, replace_file};
 use newsreel_service::{ArticleQuery, Outcome, Part};
@@ -522,18 +522,29 @@ async fn what_a_move_left_behind_a_link_is_told_and_stays() {
     symlink(&away, &news.join("misc"));
     let mut config = config(1 << 20);
     config.spool = folder.path().join("spool");
-    config.store.sets.push(SetConfig {
-        name: "files".to_owned(),
-        method: "tradspool".to_owned(),
-        directory: Some(news),
-        ..SetConfig::default()
-    });
+    // Another one has its own below the same link.
+    for (name, directory) in [("files", news), ("others", away.join("others"))] {
+        config.store.sets.push(SetConfig {
+            name: name.to_owned(),
+            method: "tradspool".to_owned(),
+            directory: Some(directory),
+            ..SetConfig::default()
+        });
+    }
     let world = World::on(Arc::new(RealDisk), config);
     let articles = [0, 1, 2, 3].map(|n| article(n, "misc.test"));
     assert_eq!(world.send(&articles[..3]).await, [Outcome::Accepted; 3]);
     let id = ArticleRef::Id(article(1, "").0);
     let cancelled = world.engine.withdraw(&[id], Reason::Cancelled);
     assert_eq!(cancelled.unwrap(), [const { Withdrawal::Done }]);
+    let moves = Relocation {
+        from: "main".to_owned(),
+        to: "others".to_owned(),
+        groups: None,
+        dry_run: false,
+    };
+    let moved = world.engine.relocate(&moves, &mut |_, _| true).unwrap();
+    assert_eq!(moved.articles, 2);
     // Of one that lies in the other set, of one that is gone, and of one that was never here.
     for n in [0, 1, 3] {
         replace_file(&RealDisk, &away.join(format!("test/{n}")), &articles[n].1).unwrap();

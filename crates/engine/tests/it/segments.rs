@@ -275,6 +275,45 @@ async fn segments_go_when_their_articles_are_old_enough_and_not_before() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// How old a file is the next one tells, and behind a kill, or the loss of newer files, the header that was left did not know: articles that
+/// were seconds old went.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_age_alone_holds_behind_kills_and_lost_files() {
+    let memory = MemoryDisk::new();
+    let config = segments(|set| set.keep_s = Some(1000));
+    let world = World::on(Arc::new(memory.clone()), config);
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    assert_eq!(feed(&world, 0, 30).await, [Outcome::Accepted; 30]);
+    let killed = memory.crash_losing_all();
+    drop(world);
+    let world = open_on(Arc::new(killed.clone()), &config, &clock);
+    // Too large for what is left of the file.
+    let next = world.send(&[large(30, 200_000)]).await;
+    assert_eq!((next, files(&killed).len()), (vec![Outcome::Accepted], 2));
+    assert_eq!(feed(&world, 31, 25).await, [Outcome::Accepted; 25]);
+    assert_eq!(alive(&world, 56).await, (0..56).collect::<Vec<_>>());
+    // So it is behind the next start, by what was written then.
+    let world = world.restart();
+    assert_eq!(feed(&world, 56, 30).await, [Outcome::Accepted; 30]);
+    assert_eq!(alive(&world, 86).await, (0..86).collect::<Vec<_>>());
+    drop(world);
+    for name in &files(&killed)[1..] {
+        killed.remove(&Path::new(DIR).join(name)).unwrap();
+    }
+    let world = open_on(Arc::new(killed.clone()), &config, &clock);
+    let first = alive(&world, 90).await;
+    assert!(first.len() > 25, "{first:?}");
+    for n in [90, 120, 150] {
+        assert_eq!(feed(&world, n, 30).await, [Outcome::Accepted; 30]);
+    }
+    let left = alive(&world, 180).await;
+    assert_eq!(left[..first.len()], first);
+    // From that start on it counts.
+    world.wait_s(1100);
+    feed(&world, 180, 5).await;
+    assert!(!alive(&world, 1).await.contains(&0));
+}
+
 /// An age alone is a guarantee: a full disk puts articles off, drops nothing, and takes them again when there is room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_puts_articles_off_where_only_an_age_was_promised() {

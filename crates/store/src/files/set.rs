@@ -332,6 +332,10 @@ impl StorageMethod for FileSet {
         }
     }
 
+    fn began(&mut self, now: UnixTime) {
+        self.cards.began(now);
+    }
+
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
         self.cards.reservations(now, out);
         let empty_below = self.empty_below.load(Ordering::Relaxed);

@@ -167,6 +167,11 @@ impl Filling {
         }
     }
 
+    /// What lies there arrived by then.  What a header says of that is as of its last checkpoint, or of another file where its own is lost.
+    pub(crate) fn arrived_by(&mut self, now: UnixTime) {
+        self.placed.arrival = self.placed.arrival.max(now);
+    }
+
     /// Where it stands.
     pub(crate) const fn cycle(&self) -> u32 {
         self.next.cycle()

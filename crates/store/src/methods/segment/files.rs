@@ -203,8 +203,11 @@ impl Segments {
         let behind: Vec<u32> = behind.collect();
         drop(inner);
         for cycle in behind {
-            if let Some(header) = self.header_of(cycle)? {
-                return Ok(Some(header.hints.arrival));
+            match self.header_of(cycle)?.map(|header| header.hints.arrival) {
+                // Earlier versions did not know it behind a start.
+                Some(UnixTime(0)) => continue,
+                Some(arrival) => return Ok(Some(arrival)),
+                None => {}
             }
             tracing::error!(segment = cycle, "neither header of a segment can be used");
         }

@@ -186,6 +186,10 @@ impl StorageMethod for SegmentSet {
         self.filling.place(place)
     }
 
+    fn began(&mut self, now: UnixTime) {
+        self.filling.arrived_by(now);
+    }
+
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
         self.try_again(now);
         let buffer = self.buffer();

@@ -65,6 +65,8 @@ impl<C: Connect> CServer<C> {
         inner
             .warm_ids(named.clone(), limits, &mut done, goes_on)
             .await;
+        // What is on its way would be asked for once more.
+        let mut seen = HashSet::new();
         for id in named.iter().filter(|_| threads) {
             let Some(thread) = inner.thread(id).await else {
                 continue;
@@ -73,6 +75,9 @@ impl<C: Connect> CServer<C> {
             inner
                 .warm_ids(thread.before, limits, &mut done, goes_on)
                 .await;
+            if !seen.insert((first.clone(), thread.groups.clone())) {
+                continue;
+            }
             fetching.threads = Some(Arc::new(HashSet::from([first])));
             for name in &thread.groups {
                 if done.is_cut || fetching.done.is_cut {

@@ -75,6 +75,10 @@ pub const CASES: &[Case] = &[
         run: checkpoints,
     },
     Case {
+        name: "of a disk that fails a checkpoint a batch is told, too",
+        run: checkpoint_beside_batch,
+    },
+    Case {
         name: "an unknown buffer has nothing",
         run: unknown_buffer,
     },
@@ -429,6 +433,36 @@ fn checkpoints(method: &str) {
         .all(|facts| facts.suspended.is_none());
     assert!(usable, "a checkpoint's failure is not a batch's");
     assert_eq!(rig.read_all().read, 61);
+}
+
+/// While a batch waits for its sync a checkpoint writes headers to the same files: its failed sync loses the batch's octets, too.
+fn checkpoint_beside_batch(method: &str) {
+    for nth in 1.. {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let mut rig = filled(Arc::new(faulty.clone()), method, 20);
+        rig.place(500, 3000).unwrap();
+        let mut headers = Vec::new();
+        rig.store.checkpoint(&mut headers);
+        let mut batches = rig.seal();
+        batches.iter_mut().for_each(|batch| batch.write().unwrap());
+        let before = faulty.counts().of(Op::Sync);
+        faulty.add(Fault::new(Op::Sync, "/spool/", Effect::Medium).nth(nth));
+        headers.iter_mut().for_each(|header| {
+            let _ = header.write();
+        });
+        if faulty.counts().of(Op::Sync) - before < nth {
+            assert!(nth > 1, "a checkpoint synced nothing");
+            return;
+        }
+        if batches.iter_mut().all(|batch| batch.sync().is_ok()) {
+            rig.log_commit();
+            let left = Arc::new(memory.crash_losing_all());
+            let config = config_of(method, OCTETS);
+            let after = Rig::recover(left, &config, rig.log.clone(), Access::Write).unwrap();
+            assert_eq!(after.read_all().read, 21, "sync {nth}");
+        }
+    }
 }
 
 fn unknown_buffer(method: &str) {

@@ -66,7 +66,7 @@ impl BatchWrite for Batch {
             return Err(error);
         }
         let (from, end) = (self.sealed.from.cycle(), self.sealed.end.cycle());
-        self.buffer.sync_to(from, end)?;
+        self.buffer.sync_to(from, end, self.given_up)?;
         self.buffer
             .synced
             .fetch_max(self.sealed.end.0, Ordering::AcqRel);

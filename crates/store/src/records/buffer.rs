@@ -5,6 +5,7 @@
 //! server's floor in its files before it calls anything damaged.
 
 use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -56,6 +57,8 @@ pub(crate) struct Buffer {
     pub(crate) synced: AtomicU64,
     /// The first cycle in which something was written that is not synced.
     unsynced_from: AtomicU32,
+    /// Whoever syncs holds it until it is known how that ended.
+    syncing: Mutex<()>,
     /// Up to here it may be written.
     pub(crate) reserved: AtomicU64,
     suspended: AtomicBool,
@@ -114,6 +117,7 @@ impl Buffer {
             written: AtomicU64::new(hints.end.0),
             synced: AtomicU64::new(hints.end.0),
             unsynced_from: AtomicU32::new(u32::MAX),
+            syncing: Mutex::default(),
             reserved: AtomicU64::new(hints.reserved.0),
             suspended: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
@@ -256,11 +260,21 @@ impl Buffer {
     }
 
     /// Syncs what was written up to this cycle, also by batches that nobody had synced by themselves.
-    pub(crate) fn sync_to(&self, from: u32, end: u32) -> Result<()> {
+    pub(crate) fn sync_to(&self, from: u32, end: u32, given_up: u64) -> Result<()> {
         let from = self.unsynced_from.load(Ordering::SeqCst).min(from);
-        self.unless_failed(self.home.sync(from..=end))?;
+        self.sync(from..=end, given_up)?;
         self.unsynced_from.store(u32::MAX, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Makes durable what was written in these cycles when so many files had been given up.  One at a time: of an error that one sync
+    /// was told the next on the same opening is not, though what is lost may be its own; it finds the buffer suspended instead.
+    pub(crate) fn sync(&self, cycles: RangeInclusive<u32>, given_up: u64) -> Result<()> {
+        let _one = self.syncing.lock();
+        if let Some(error) = self.refuses(given_up) {
+            return Err(error);
+        }
+        self.unless_failed(self.home.sync(cycles))
     }
 
     /// It goes on in another file; batches that were sealed before are refused.

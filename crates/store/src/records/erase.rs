@@ -190,15 +190,15 @@ impl BatchWrite for Erasure {
         let (Some(first), Some(last)) = (self.written.first(), self.written.last()) else {
             return Ok(());
         };
-        let home = &self.buffer.home;
+        let buffer = &self.buffer;
+        let given_up = buffer.given_up();
         // Each cycle has a file of its own, or all have one.
-        let synced = match home.is_endless() {
+        match buffer.home.is_endless() {
             true => {
                 let mut cycles = self.written.iter();
-                cycles.try_for_each(|cycle| home.sync(*cycle..=*cycle))
+                cycles.try_for_each(|cycle| buffer.sync(*cycle..=*cycle, given_up))
             }
-            false => home.sync(*first..=*last),
-        };
-        self.buffer.unless_failed(synced)
+            false => buffer.sync(*first..=*last, given_up),
+        }
     }
 }

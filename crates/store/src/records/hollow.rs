@@ -186,7 +186,7 @@ pub(crate) fn look(buffer: &Buffer, cycle: u32) -> Result<bool> {
         }
     }
     if is_merged {
-        buffer.unless_failed(buffer.home.sync(cycle..=cycle))?;
+        buffer.sync(cycle..=cycle, buffer.given_up())?;
     }
     Ok(is_merged)
 }

@@ -52,6 +52,10 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// The file that has the records of this cycle.
     fn file(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>>;
 
+    /// The same file by an opening of its own, for who writes and syncs beside the batches: an error is told once to each opening, so
+    /// that a batch is told what this one was told.
+    fn beside(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>>;
+
     /// Where it lies, for people.
     fn path(&self) -> &Path;
 

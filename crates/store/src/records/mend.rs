@@ -156,7 +156,6 @@ impl BatchWrite for Mending {
             return Ok(());
         }
         let cycle = self.token.position().cycle();
-        self.buffer
-            .unless_failed(self.buffer.home.sync(cycle..=cycle))
+        self.buffer.sync(cycle..=cycle, self.buffer.given_up())
     }
 }

@@ -195,11 +195,15 @@ impl Buffer {
         let end = Position(self.end.load(Ordering::Relaxed));
         let mut found = None;
         for cycle in self.home.oldest_cycle().max(1)..=end.cycle() {
-            let file = match self.home.file(cycle) {
+            let may_write = self.is_usable();
+            let file = match may_write {
+                true => self.home.beside(cycle),
+                false => self.home.file(cycle),
+            };
+            let file = match file {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 file => file?,
             };
-            let may_write = self.is_usable();
             let known = self.unpacker.known(cycle);
             let copies = dictionary::mend(&*file, &self.geometry(), known.as_deref(), may_write)?;
             let done = match may_write {

@@ -1,7 +1,9 @@
 //! A disk that fails by script, around any other disk.
 //!
 //! Every operation is counted and shown to the script first; one that no fault strikes goes through unchanged.  A
-//! struck sync does what Linux does: the error is told once, the pages count as clean, the data are lost.
+//! struck sync does what Linux does: the pages count as clean, the data are lost, and the error is told once to whoever
+//! syncs it by another opening that was there before (errseq, Linux 4.13 and later); who shares an opening with the one
+//! that was told is told nothing.
 
 mod script;
 #[cfg(test)]
@@ -11,6 +13,7 @@ mod waits;
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{DirEntry, Disk, File, FileFacts, Lock, OpenMode};
 use crate::error::{Error, ErrorKind, Op, Result};
@@ -33,6 +36,8 @@ struct FaultyFile {
     inner: Arc<dyn File>,
     script: Arc<Script>,
     waits: Arc<Waits>,
+    /// So many failed syncs of its path this opening was told of, or was too late for.
+    told: AtomicU64,
 }
 
 impl FaultyDisk {
@@ -110,6 +115,7 @@ impl FaultyDisk {
 
     fn around(&self, inner: Arc<dyn File>) -> Arc<dyn File> {
         Arc::new(FaultyFile {
+            told: AtomicU64::new(self.script.failed_syncs(inner.path())),
             inner,
             script: Arc::clone(&self.script),
             waits: Arc::clone(&self.waits),
@@ -281,15 +287,23 @@ impl FaultyFile {
     }
 
     /// A sync that fails leaves clean pages and lost data behind.
-    fn strike_sync(&self) -> Result<()> {
+    fn faulty_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let struck = self.strike(Op::Sync, 0, 0);
         if struck
             .as_ref()
             .is_err_and(|e| e.kind() != ErrorKind::Stopped)
         {
+            let failed = self.script.fail_sync(self.path());
+            self.told.store(failed, Ordering::SeqCst);
             self.inner.lose_unsynced();
         }
-        struck.map(|_| ())
+        struck?;
+        sync()?;
+        let failed = self.script.failed_syncs(self.path());
+        if self.told.swap(failed, Ordering::SeqCst) < failed {
+            return Err(Error::medium(Op::Sync, self.path()));
+        }
+        Ok(())
     }
 
     fn faulty_write(
@@ -375,13 +389,11 @@ impl File for FaultyFile {
     }
 
     fn sync_data(&self) -> Result<()> {
-        self.strike_sync()?;
-        self.inner.sync_data()
+        self.faulty_sync(|| self.inner.sync_data())
     }
 
     fn sync_all(&self) -> Result<()> {
-        self.strike_sync()?;
-        self.inner.sync_all()
+        self.faulty_sync(|| self.inner.sync_all())
     }
 
     fn len(&self) -> Result<u64> {

@@ -212,6 +212,8 @@ struct State {
     apart: Sums,
     /// Octets asked for from each path.
     read: Sums,
+    /// Syncs of each path that failed.
+    failed_syncs: BTreeMap<PathBuf, u64>,
     stop_at_change: Option<u64>,
     stop_at_sync: Option<u64>,
     stopped: bool,
@@ -250,6 +252,19 @@ impl Script {
 
     pub(super) fn counts(&self) -> OpCounts {
         self.0.lock().counts
+    }
+
+    /// A sync of this path failed; how many did so far.
+    pub(super) fn fail_sync(&self, path: &Path) -> u64 {
+        let mut state = self.0.lock();
+        let failed = state.failed_syncs.entry(path.to_path_buf()).or_default();
+        *failed += 1;
+        *failed
+    }
+
+    /// How many syncs of this path failed so far.
+    pub(super) fn failed_syncs(&self, path: &Path) -> u64 {
+        self.0.lock().failed_syncs.get(path).copied().unwrap_or(0)
     }
 
     pub(super) fn octets_written(&self, path_part: &str) -> u64 {

@@ -132,6 +132,20 @@ fn a_failed_sync_loses_its_data_for_good() {
 }
 
 #[test]
+fn a_failed_sync_is_told_once_to_each_opening_that_was_there() {
+    let (_, disk) = disk();
+    let file = new_file(&disk, "a");
+    let other = disk.open(Path::new("a"), OpenMode::ReadWrite).unwrap();
+    disk.add(Fault::new(Op::Sync, "a", Effect::Medium));
+    assert_eq!(kind(file.sync_data()), ErrorKind::Io);
+    let later = disk.open(Path::new("a"), OpenMode::ReadWrite).unwrap();
+    later.sync_data().expect("nothing failed since");
+    assert_eq!(kind(other.sync_data()), ErrorKind::Io);
+    other.sync_data().expect("the error is told once");
+    file.sync_data().expect("the error was told");
+}
+
+#[test]
 fn torn_writes_do_their_first_sectors() {
     let (memory, disk) = disk();
     let file = new_file(&disk, "a");

@@ -300,6 +300,10 @@ impl Home for CyclicFile {
         Ok(FileRef::Lasting(self.file.as_ref()))
     }
 
+    fn beside(&self, _: u32) -> newsreel_host::Result<FileRef<'_>> {
+        Ok(FileRef::Lasting(self.side()))
+    }
+
     fn path(&self) -> &Path {
         self.file.path()
     }

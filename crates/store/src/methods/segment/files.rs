@@ -274,6 +274,17 @@ impl Segments {
         })
     }
 
+    fn open(&self, path: PathBuf, mode: OpenMode) -> newsreel_host::Result<Arc<dyn File>> {
+        match self.disk.open(&path, mode) {
+            // What has its name has no octets.
+            Err(error) if error.kind() == ErrorKind::NotAFile => {
+                let op = Op::Open;
+                Err(newsreel_host::Error::NotFound { op, path })
+            }
+            file => file,
+        }
+    }
+
     /// Removes the files below a cycle.
     pub(super) fn remove_below(&self, cycle: u32) {
         let mut inner = self.inner.lock();
@@ -324,7 +335,7 @@ impl Segments {
         let Some(newest) = self.newest_to_write() else {
             return Ok(());
         };
-        let file = self.file(newest)?;
+        let file = self.beside(newest)?;
         let hints = self.of_cycle(newest, hints);
         for _ in 0..2 {
             self.inner.lock().header.write(&*file, hints)?;
@@ -375,7 +386,7 @@ impl Segments {
             let header = &inner.header.header;
             (header.octets, key_of(header))
         };
-        let file = self.file(cycle)?;
+        let file = self.beside(cycle)?;
         Gone::read(&*file, octets, key)?.add(&*file, offsets, key)
     }
 
@@ -508,14 +519,7 @@ impl Home for Segments {
             false => OpenMode::ReadWrite,
         };
         let path = held.map_or_else(|| path_of(&self.dir, cycle), |held| held.path.clone());
-        let file = match self.disk.open(&path, mode) {
-            // What has its name has no octets.
-            Err(error) if error.kind() == ErrorKind::NotAFile => {
-                let op = Op::Open;
-                return Err(newsreel_host::Error::NotFound { op, path });
-            }
-            file => file?,
-        };
+        let file = self.open(path, mode)?;
         let open = inner.files.values().filter(|held| held.open.is_some());
         if open.count() >= OPEN_SEGMENTS_MAX {
             // The oldest are read least, and any may be opened again.
@@ -527,6 +531,15 @@ impl Home for Segments {
             held.open = Some(Arc::clone(&file));
         }
         Ok(FileRef::Held(file))
+    }
+
+    fn beside(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>> {
+        let path = {
+            let inner = self.inner.lock();
+            let held = inner.files.get(&cycle);
+            held.map_or_else(|| path_of(&self.dir, cycle), |held| held.path.clone())
+        };
+        Ok(FileRef::Held(self.open(path, OpenMode::ReadWrite)?))
     }
 
     fn path(&self) -> &Path {

@@ -100,13 +100,16 @@ impl Peers {
         let now = UnixTime(self.clock.now().secs);
         self.tell_content(peers);
         let mut feeds = self.feeds.lock();
-        for feed in feeds.iter() {
-            if feed.has_ended() {
+        // Asked once of each: one that ends meanwhile stays in the list until the next time, and its place with it.
+        feeds.retain(|feed| {
+            let has_ended = feed.has_ended();
+            if has_ended {
                 self.kept.put(feed, now);
             } else if !feed.stop.is_started() && !is_wanted(feed) {
                 work.end(feed, &self.changed);
             }
-        }
+            !has_ended
+        });
         *feeds = self.made(peers, &feeds, end);
         self.kept.tell();
         !feeds.iter().any(|feed| feed.stop.is_started())
@@ -124,8 +127,7 @@ impl Peers {
         for peer in peers {
             for config in &peer.feed {
                 let key = format!("{}/{}", peer.name, config.name);
-                let mut here = old.iter().filter(|it| !it.has_ended());
-                if let Some(stays) = here.find(|it| it.key() == key) {
+                if let Some(stays) = old.iter().find(|it| it.key() == key) {
                     feeds.push(Arc::clone(stays));
                     continue;
                 }
@@ -149,8 +151,7 @@ impl Peers {
                 feeds.push(Arc::new(feed));
             }
         }
-        let end = |feed: &&Arc<Feed>| feed.stop.is_started() && !feed.has_ended();
-        for feed in old.iter().filter(end) {
+        for feed in old.iter().filter(|feed| feed.stop.is_started()) {
             if !feeds.iter().any(|it| Arc::ptr_eq(it, feed)) {
                 feeds.push(Arc::clone(feed));
             }

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{Engine, GroupSpec};
+use newsreel_engine::{Engine, EngineConfig, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, Op, OpenMode};
 use newsreel_service::{Connection, ConnectionId, Outcome};
 
+use crate::files::files_config;
+use crate::segments::segments;
 use crate::world::{NOW, World, article, config, open_on};
 
 const GROUPS: [&str; 3] = ["misc.test", "misc.other", "misc.test,misc.other"];
@@ -64,14 +66,29 @@ async fn assert_sound(world: &World, acknowledged: &[String], what: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eio_at_every_sync_then_a_restart_loses_nothing_and_reuses_no_number() {
+    fail_at_every_sync(config(4 << 20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eio_at_every_sync_of_segments_loses_nothing() {
+    fail_at_every_sync(segments(|_| {})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eio_at_every_sync_of_files_loses_nothing() {
+    for method in ["tradspool", "timehash", "md5spool"] {
+        fail_at_every_sync(files_config(method, |_| {})).await;
+    }
+}
+
+async fn fail_at_every_sync(mut config: EngineConfig) {
+    config.sequencer.checkpoint_log_octets = 10_000;
     for op in [Op::Sync, Op::SyncDir] {
         let mut nth = 1;
         loop {
             let memory = MemoryDisk::new();
             let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-            let mut config = config(4 << 20);
-            config.sequencer.checkpoint_log_octets = 10_000;
-            let world = World::on(Arc::new(faulty.clone()), config);
+            let world = World::on(Arc::new(faulty.clone()), config.clone());
             let before = faulty.counts().of(op);
             faulty.add(Fault::new(op, "", Effect::Medium).nth(nth));
             let what = format!("{op} {nth}");

@@ -17,7 +17,7 @@ use crate::world::{World, article, config, open_on};
 
 const DIR: &str = "/spool/articles/main";
 
-fn files_config(method: &str, change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
+pub(crate) fn files_config(method: &str, change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
     let mut config = config(4 << 20);
     config.store.buffers.clear();
     let set = &mut config.store.sets[0];

@@ -125,8 +125,11 @@ impl Part {
 impl Count {
     /// A question that was begun then has been answered.
     pub(super) fn answered(&self, is_kept: bool, octets: usize, begun: Instant) {
+        self.answered_in(is_kept, octets, us_since(begun));
+    }
+
+    fn answered_in(&self, is_kept: bool, octets: usize, us: u64) {
         let part = if is_kept { &self.kept } else { &self.fetched };
-        let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         part.answers.fetch_add(1, Ordering::Relaxed);
         part.octets.fetch_add(octets as u64, Ordering::Relaxed);
         part.us.fetch_add(us, Ordering::Relaxed);
@@ -149,12 +152,17 @@ impl Count {
     }
 }
 
+fn us_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Counts {
     /// A question for an article that was begun then has been answered, under this policy.
     pub(super) fn article(&self, policy: PolicyKind, is_kept: bool, octets: usize, begun: Instant) {
-        self.articles.answered(is_kept, octets, begun);
+        let us = us_since(begun);
+        self.articles.answered_in(is_kept, octets, us);
         if let Some(count) = self.by_policy.get(policy as usize) {
-            count.answered(is_kept, octets, begun);
+            count.answered_in(is_kept, octets, us);
         }
     }
 
@@ -169,17 +177,13 @@ impl Counts {
     /// An article of a group was asked for so often; octets of all these answers.
     pub(super) fn of_group(&self, group: &str, is_kept: bool, times: u64, octets: u64) {
         let mut groups = self.by_group.lock();
-        let is_full = groups.len() >= GROUPS_COUNTED_MAX;
-        let group = if is_full && !groups.contains_key(group) {
-            ""
-        } else {
-            group
-        };
-        if !groups.contains_key(group) {
-            groups.insert(group.into(), CountedGroup::default());
-        }
-        let Some(counted) = groups.get_mut(group) else {
-            return;
+        let counted = match groups.get_mut(group) {
+            Some(counted) => counted,
+            None => {
+                let is_full = groups.len() >= GROUPS_COUNTED_MAX;
+                let group = if is_full { "" } else { group };
+                groups.entry(group.into()).or_default()
+            }
         };
         let (count, all) = if is_kept {
             (&mut counted.hits, &mut counted.saved_octets)

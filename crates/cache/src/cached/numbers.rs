@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::lines::{Asked, WINDOW_BLOCKS};
-use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, place_of, places_in};
+use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, each_of, place_of, places_in};
 
 /// Blocks whose numbers are asked for at once: about eight thousand.
 const NUMBER_BLOCKS: u64 = 64;
@@ -364,8 +364,7 @@ fn present(blocks: &Blocks, range: Numbers) -> impl Iterator<Item = ArticleNumbe
     blocks.iter().flat_map(move |(number, block)| {
         let places = places_in(*number, range.0, range.1);
         let there = places & (block.there() | !block.asked());
-        let numbers = (0..BLOCK_NUMBERS).filter(move |place| there >> place & 1 == 1);
-        numbers.map(move |place| ArticleNumber(number * BLOCK_NUMBERS + place))
+        each_of(there).map(move |place| number_at(*number, place))
     })
 }
 
@@ -394,14 +393,12 @@ pub(super) fn lines(
 ) -> impl Iterator<Item = (ArticleNumber, &[u8])> {
     blocks.iter().flat_map(move |(number, block)| {
         let places = places_in(*number, range.0, range.1);
-        let wanted = block
-            .lines()
-            .filter(move |(place, _)| places >> place & 1 == 1);
-        wanted.map(move |(place, line)| {
-            (
-                ArticleNumber(number * BLOCK_NUMBERS + u64::from(place)),
-                line,
-            )
-        })
+        let lines = block.lines_of(places);
+        lines.map(move |(place, line)| (number_at(*number, place), line))
     })
+}
+
+/// The number at a place of a block.
+fn number_at(block: u64, place: u8) -> ArticleNumber {
+    ArticleNumber(block * BLOCK_NUMBERS + u64::from(place))
 }

@@ -34,6 +34,15 @@ pub fn places_in(block: u64, low: ArticleNumber, high: ArticleNumber) -> u128 {
     (u128::MAX >> (BLOCK_NUMBERS - 1 - (to - from))) << from
 }
 
+/// The places of these bits, in order.
+pub fn each_of(mut bits: u128) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros();
+        bits &= bits.checked_sub(1)?;
+        u8::try_from(place).ok()
+    })
+}
+
 /// What is known of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Block {
@@ -89,8 +98,12 @@ impl Block {
 
     /// The lines that are there with their places, in order.
     pub fn lines(&self) -> impl Iterator<Item = (u8, &[u8])> {
-        let places = (0..BLOCK_NUMBERS as u8).filter(|place| self.there >> place & 1 == 1);
-        places.filter_map(|place| Some((place, self.line(place)?)))
+        self.lines_of(u128::MAX)
+    }
+
+    /// Those of these places.
+    pub fn lines_of(&self, places: u128) -> impl Iterator<Item = (u8, &[u8])> {
+        each_of(self.there & places).filter_map(|place| Some((place, self.line(place)?)))
     }
 
     /// The same block after the server was asked at a time for these places and told these lines, in order, of those that are
@@ -147,9 +160,7 @@ impl Block {
     #[must_use]
     pub fn compared(&self, places: u128, listed: u128, now: UnixTime) -> (Self, Vec<Vec<u8>>) {
         let gone = self.there & places & !listed;
-        let lines = self.lines();
-        let gone_lines = lines.filter(|(place, _)| gone >> place & 1 == 1);
-        let gone_lines = gone_lines.map(|(_, line)| line.to_vec()).collect();
+        let gone_lines = self.lines_of(gone).map(|(_, line)| line.to_vec()).collect();
         let mut out = self.with(gone, std::iter::empty());
         // Reinstated, or never seen.
         out.asked &= !(places & listed & !out.there);

@@ -44,7 +44,7 @@ use wanted::Wanted;
 
 pub use articles::{Fetched, Written};
 pub(crate) use backend::OnDisk;
-pub use block::{BLOCK_NUMBERS, Block, place_of, places_in};
+pub use block::{BLOCK_NUMBERS, Block, each_of, place_of, places_in};
 pub use error::KeepError;
 pub use group::KeptGroup;
 pub use listed::{Dropped, LISTED_ARTICLES_MAX, ListedArticle, ListedGroup};

@@ -2,7 +2,7 @@
 //!
 //! An id is in here from the moment a peer was asked to send it (CHECK 238, IHAVE 335) or sent it
 //! unasked (TAKETHIS), until its commit is applied to the history, it is refused, its connection
-//! ends, or its time is up.  While it is here every other offer of it is put off (431, 436).
+//! ends, or its time is up (which what is posted here has as much of as it takes).  While it is here every other offer of it is put off (431, 436).
 //! The table is bounded.  A connection with too many ids of its own is told so, at the cost of a look, not of a walk
 //! through all ids; when all together fill the table, an id is asked for without being kept here: two peers may then
 //! send the same article, and the sequencer refuses one.
@@ -18,6 +18,9 @@ use parking_lot::Mutex;
 const SHARDS: usize = 64;
 /// What is at its bound is looked through at most this often.
 const TIDY_EVERY_MS: u64 = 100;
+
+/// The time of what does not run out.
+const FOR_EVER_MS: u64 = u64::MAX;
 
 /// The ids are keyed hashes already: eight octets of one are as good as any hash of it.
 #[derive(Debug, Default)]
@@ -123,7 +126,15 @@ impl Offers {
 
     /// Asks for an id on behalf of a connection.
     pub(crate) fn claim(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
-        let until_ms = now_ms + self.wait_ms;
+        self.claim_until(id, by, now_ms, now_ms + self.wait_ms)
+    }
+
+    /// The same for an article that is here, however long it is looked at.  It has its room already, as what is queued has.
+    pub(crate) fn hold(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
+        self.claim_until(id, by, now_ms, FOR_EVER_MS)
+    }
+
+    fn claim_until(&self, id: &IdHash, by: ConnectionId, now_ms: u64, until_ms: u64) -> Claim {
         let mut shard = self.shard(id).lock();
         let is_new = match shard.stages.get_mut(id) {
             Some(Stage::Asked {
@@ -133,14 +144,14 @@ impl Offers {
                 if *owner != by {
                     return Claim::Taken;
                 }
-                *until = until_ms;
+                *until = until_ms.max(*until);
                 return Claim::Granted;
             }
             Some(Stage::Queued { .. } | Stage::Sequenced { .. }) => return Claim::Taken,
             Some(Stage::Asked { .. }) => false,
             None => true,
         };
-        if is_new && !shard.has_room(self.shard_max, now_ms) {
+        if is_new && until_ms < FOR_EVER_MS && !shard.has_room(self.shard_max, now_ms) {
             // Others have filled the table, perhaps on purpose: that shuts nobody out.
             return Claim::Granted;
         }
@@ -409,6 +420,22 @@ mod tests {
         );
         offers.release(B);
         assert_eq!(offers.claim(&id(5), A, 6000), Claim::Granted);
+    }
+
+    /// A post was looked at by filters for longer than a peer has to send what it offered: another of its message-id went its own way.
+    #[test]
+    fn what_is_held_does_not_run_out() {
+        // One shard, which takes one.
+        let offers = Offers::new(SHARDS, 10, 1000);
+        let id = |n: u8| IdHash([n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(offers.claim(&id(9), A, 0), Claim::Granted);
+        assert_eq!(offers.hold(&id(1), A, 0), Claim::Granted);
+        assert_eq!(offers.claim(&id(1), A, 5), Claim::Granted, "its own again");
+        assert_eq!(offers.hold(&id(1), B, u64::MAX / 2), Claim::Taken);
+        offers.unclaim(&id(1), A);
+        assert_eq!(offers.hold(&id(1), B, 6), Claim::Granted);
+        offers.release(B);
+        assert_eq!(offers.claim(&id(1), A, 7), Claim::Granted);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use newsreel_host::Clock;
 use newsreel_service::cancel_lock::Locksmith;
 use newsreel_service::posting::{
-    self, Account, IdMaker, Locks, Mail, MailDrop, ModerationConfig, Moderators, Post, PostLimits,
-    Proto, Site,
+    self, Account, IdMaker, Locks, Mail, MailDrop, Mailed, ModerationConfig, Moderators, Post,
+    PostLimits, Proto, Site,
 };
 use newsreel_service::{
     Completion, Connection, Defer, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
@@ -141,7 +141,7 @@ impl LocalService {
     }
 
     /// Injects a post whose message-id no other one has under way: of two that come at once one would be filed and the other mailed.
-    /// An article keeps the claim until it is committed or refused, as what a peer was asked for does.
+    /// An article keeps the claim until it is committed or refused, as what a peer was asked for does, but as long as that takes.
     async fn claim_and_inject(
         &self,
         policy: &Policy,
@@ -151,7 +151,13 @@ impl LocalService {
         let (shared, ticket) = (&self.shared, post.ticket);
         let hash = MessageId::parse(post.id.as_bytes()).map(|id| shared.id_hash(id));
         let hash = hash.map_err(|_| (ticket, Reject::BadMessageId.into()))?;
-        let claim = shared.offers.claim(&hash, from.id(), shared.now_ms());
+        // Who posts again what was mailed holds nothing: its moderator may just be posting it.
+        let mail = shared.posts.mail.get();
+        if mail.is_some_and(|mail| mail.find(&post.id).is_some()) {
+            let is_known = self.is_known(&transfer_of(&post)).await;
+            checked(shared, policy, &post, is_known).map_err(|outcome| (ticket, outcome))?;
+        }
+        let claim = shared.offers.hold(&hash, from.id(), shared.now_ms());
         let injected = self.inject(policy, post, from.address(), claim).await;
         if !matches!(injected, Ok(Injected::Article(_))) {
             shared.offers.unclaim(&hash, from.id());
@@ -258,11 +264,17 @@ fn checked<'p>(
         let group = groups.by_name(name)?;
         Some(GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed))
     })?;
-    // What its moderator has not approved yet has its message-id already; the approved copy is the one that takes it.
-    let mail = shared.posts.mail.get();
-    let was_mailed = || mail.is_some_and(|mail| mail.knows(&post.id));
-    if is_known || moderated.is_none() && !proto.is_approved() && was_mailed() {
+    if is_known {
         return Err(Outcome::Duplicate);
+    }
+    // What its moderator has not approved yet has its message-id already; the approved copy is the one that takes it.
+    let mail = shared.posts.mail.get().filter(|_| !proto.is_approved());
+    match mail.and_then(|mail| mail.find(&post.id)) {
+        None => {}
+        Some(Mailed::Kept | Mailed::Refused) if moderated.is_none() => {
+            return Err(Outcome::Duplicate);
+        }
+        Some(mailed) => return Err(mailed.into()),
     }
     Ok(Checked {
         proto,
@@ -287,6 +299,14 @@ fn judge(
         now,
     } = checked(shared, policy, post, is_known)?;
     let (config, user) = (&policy.posting, post.poster.user.as_deref());
+    let mail_to = moderated.map(|group| {
+        let poster = posting::account(&shared.hash_key, user, address.map(site_of));
+        (group, poster)
+    });
+    // What is put off for want of a place is counted nowhere, by no filter either: without a message-id it is another one each time.
+    if let (Some((_, poster)), Some(mail)) = (mail_to, shared.posts.mail.get()) {
+        mail.has_room(poster)?;
+    }
     let mut counts = shared.posts.limits.lock();
     counts.take(config, user, address, shared.now_ms())?;
     drop(counts);
@@ -301,10 +321,9 @@ fn judge(
         }),
         now,
     };
-    match moderated {
+    match mail_to {
         None => Ok(Judged::Article(proto.inject(id, &site).into())),
-        Some(group) => {
-            let poster = posting::account(&shared.hash_key, user, address.map(site_of));
+        Some((group, poster)) => {
             mail(shared, &proto, id, &site, group).map(|mail| Judged::Mail(mail, poster))
         }
     }

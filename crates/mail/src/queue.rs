@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file, set_aside};
-use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused};
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused, Mailed};
 use newsreel_service::{NoPlace, OfferedId, Place, Places};
 use parking_lot::{Condvar, Mutex};
 
@@ -74,8 +74,8 @@ struct State {
     waiting: BTreeMap<Digits, Attempt>,
     /// Those that are being written.
     coming: BTreeSet<Digits>,
-    /// Mails that were sent, and the order in which they were.
-    sent: BTreeSet<Digits>,
+    /// Mails that were sent or refused for good, and the order in which they were.
+    sent: BTreeMap<Digits, Mailed>,
     sent_order: VecDeque<Digits>,
     /// The turn of the next one.
     turn: u64,
@@ -96,16 +96,23 @@ struct Attempt {
 }
 
 impl State {
-    /// Whether a mail of these first digits waits, or was sent.
-    fn has(&self, first: &str) -> bool {
-        let waiting = self.waiting.range(first.to_owned()..).next();
-        begins(waiting.map(|(digits, _)| digits), first)
-            || begins(self.sent.range(first.to_owned()..).next(), first)
-    }
-
-    /// Whether one of these first digits is being written.
-    fn is_coming(&self, first: &str) -> bool {
-        begins(self.coming.range(first.to_owned()..).next(), first)
+    /// What became of a mail of these first digits.
+    fn find(&self, first: &str) -> Option<Mailed> {
+        let from = || first.to_owned()..;
+        let begins = |digits: &Digits| digits.starts_with(first);
+        let waiting = self.waiting.range(from()).next();
+        if waiting.is_some_and(|(digits, _)| begins(digits)) {
+            return Some(Mailed::Kept);
+        }
+        let sent = self.sent.range(from()).next();
+        let coming = self.coming.range(from()).next();
+        sent.filter(|(digits, _)| begins(digits))
+            .map(|(_, mailed)| *mailed)
+            .or_else(|| {
+                coming
+                    .filter(|digits| begins(digits))
+                    .map(|_| Mailed::Coming)
+            })
     }
 
     /// Puts one at the end.
@@ -123,9 +130,9 @@ impl State {
         self.waiting.insert(digits, attempt);
     }
 
-    /// One more was sent; those that are too many.
-    fn sent(&mut self, digits: Digits) -> Vec<Digits> {
-        if self.sent.insert(digits.clone()) {
+    /// One more was sent, or refused for good; those that are too many.
+    fn sent(&mut self, digits: Digits, mailed: Mailed) -> Vec<Digits> {
+        if self.sent.insert(digits.clone(), mailed).is_none() {
             self.sent_order.push_back(digits);
         }
         let too_many = self.sent_order.len().saturating_sub(SENT_KEPT_MAX);
@@ -135,10 +142,6 @@ impl State {
         }
         gone
     }
-}
-
-fn begins(digits: Option<&Digits>, first: &str) -> bool {
-    digits.is_some_and(|it| it.starts_with(first))
 }
 
 /// The file that says that a mail was sent.
@@ -205,8 +208,15 @@ impl MailQueue {
             let place = places.found(poster.map(str::to_owned));
             state.append(file, place);
         }
+        // Without that folder they are said to have been sent.
+        let refused = disk.list(&folder.join(REFUSED_FOLDER)).unwrap_or_default();
+        let refused: BTreeSet<&str> = refused.iter().map(|it| parts(&it.name).0).collect();
         for (_, digits) in sent {
-            for gone in state.sent(digits) {
+            let mailed = match refused.contains(digits.as_str()) {
+                true => Mailed::Refused,
+                false => Mailed::Kept,
+            };
+            for gone in state.sent(digits, mailed) {
                 if let Err(error) = disk.remove(&folder.join(sent_file(&gone))) {
                     tracing::warn!(%error, "what was sent long ago stays in the folder of mails");
                 }
@@ -288,7 +298,7 @@ impl MailQueue {
         match deliver.deliver(&mail) {
             Ok(()) => {
                 tracing::info!(target: "newsreel::mail", id, to = mail.to, "sent to the moderator, or to the administrator");
-                self.remove(digits, &path);
+                self.remove(digits, &path, Mailed::Kept);
             }
             Err(why) => {
                 tracing::warn!(target: "newsreel::mail", id, to = mail.to, %why,
@@ -316,7 +326,7 @@ impl MailQueue {
                 tracing::error!(target: "newsreel::mail", file = %kept.display(),
                     "a mail is refused for good, and is tried no more: look at it, and send it by hand, or move it back into the \
                      queue's folder and start the server again");
-                self.remove(digits, &self.folder.join(file));
+                self.remove(digits, &self.folder.join(file), Mailed::Refused);
             }
             Ok(None) => {
                 let folder = self.folder.join(REFUSED_FOLDER);
@@ -353,11 +363,11 @@ impl MailQueue {
     }
 
     /// Notes that a mail was sent, or is tried no more, and takes it out.
-    fn remove(&self, digits: &str, path: &Path) {
+    fn remove(&self, digits: &str, path: &Path, mailed: Mailed) {
         let file = |digits: &str| self.folder.join(sent_file(digits));
         match replace_file(self.disk.as_ref(), &file(digits), b"") {
             Ok(()) => {
-                let gone = self.state.lock().sent(digits.to_owned());
+                let gone = self.state.lock().sent(digits.to_owned(), mailed);
                 for digits in gone {
                     // One that stays goes at the next start.
                     let _ = self.disk.remove(&file(&digits));
@@ -390,6 +400,13 @@ impl MailQueue {
         }
     }
 
+    fn place(&self, poster: Option<Poster>) -> Result<Place<Poster>, MailRefused> {
+        self.places.take(poster).map_err(|why| match why {
+            NoPlace::All => MailRefused::Full,
+            NoPlace::Share => MailRefused::Share,
+        })
+    }
+
     /// Holds a place for one more mail.
     fn reserve(
         &self,
@@ -400,17 +417,13 @@ impl MailQueue {
         let mut state = self.state.lock();
         // Whoever it goes to: filters and limits count an article once.
         let article = digits.get(..ID_DIGITS).unwrap_or(digits);
-        if state.has(article) || state.has(old) {
-            return Err(MailRefused::Again);
+        match state.find(article).or_else(|| state.find(old)) {
+            None => {}
+            // Whoever hands over what another is just handing over comes again: by then it is known how that went.
+            Some(Mailed::Coming) => return Err(MailRefused::Full),
+            Some(Mailed::Kept | Mailed::Refused) => return Err(MailRefused::Again),
         }
-        // Whoever hands over what another is just handing over comes again: by then it is known how that went.
-        if state.is_coming(article) {
-            return Err(MailRefused::Full);
-        }
-        let place = self.places.take(poster).map_err(|why| match why {
-            NoPlace::All => MailRefused::Full,
-            NoPlace::Share => MailRefused::Share,
-        })?;
+        let place = self.place(poster)?;
         state.coming.insert(digits.to_owned());
         Ok(place)
     }
@@ -451,10 +464,12 @@ fn name_of(poster: Account) -> Poster {
 }
 
 impl MailDrop for MailQueue {
-    fn knows(&self, id: &OfferedId) -> bool {
-        let state = self.state.lock();
-        let first = digits_of(id);
-        state.has(&first) || state.is_coming(&first)
+    fn find(&self, id: &OfferedId) -> Option<Mailed> {
+        self.state.lock().find(&digits_of(id))
+    }
+
+    fn has_room(&self, poster: Option<Account>) -> Result<(), MailRefused> {
+        self.place(poster.map(name_of)).map(drop)
     }
 
     fn submit(&self, mail: &Mail, poster: Option<Account>) -> Result<(), MailRefused> {

@@ -112,7 +112,8 @@ rejects! {
     NotAllowed "not_allowed" "You may not post to this newsgroup";
     NoApproval "no_approval" "You may not post with an Approved field";
     NoModerator "no_moderator" "Moderated newsgroup whose moderator is not known here";
-    MailedBefore "mailed_before" "An article with this Message-ID was sent to its moderator already";
+    MailedBefore "mailed_before" "An article with this Message-ID was taken for its moderator already";
+    MailRefused "mail_refused" "An article with this Message-ID could not be sent to its moderator: ask the administrator";
     PostedTooOften "posted_too_often" "Too many articles in a short time; wait before posting again";
     QuotaUsed "quota_used" "No more articles today";
     NoStorageRule "no_storage_rule" "No storage rule takes it";

@@ -157,7 +157,7 @@ async fn a_post_that_a_server_had_sent_to_its_moderator_is_not_taken_for_refused
     // Who posts it anew is told that it is not needed.
     let told = Outcome::RejectedWith(
         Reject::RefusedElsewhere,
-        "Refused by the server it was sent on to: An article with this Message-ID was sent to its moderator already",
+        "Refused by the server it was sent on to: An article with this Message-ID was taken for its moderator already",
     );
     assert_eq!(world.post(ONE).await, told);
 }

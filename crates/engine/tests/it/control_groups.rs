@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use newsreel_engine::{ArticleRef, ControlReport, GroupAsked, GroupSpec};
 use newsreel_host::disk::FaultyDisk;
 use newsreel_host::{Disk, MemoryDisk};
-use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused};
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused, Mailed};
 use newsreel_service::{OfferedId, Outcome, Reject};
 
 use crate::world::{World, config, open_on};
@@ -325,8 +325,12 @@ async fn a_message_whose_commit_failed_is_heeded_when_it_comes_again() {
 struct Mails(Mutex<Vec<Mail>>);
 
 impl MailDrop for Mails {
-    fn knows(&self, _: &OfferedId) -> bool {
-        false
+    fn find(&self, _: &OfferedId) -> Option<Mailed> {
+        None
+    }
+
+    fn has_room(&self, _: Option<Account>) -> Result<(), MailRefused> {
+        Ok(())
     }
 
     fn submit(&self, mail: &Mail, _: Option<Account>) -> Result<(), MailRefused> {

@@ -2,12 +2,13 @@
 
 use std::future::{Future, poll_fn, ready};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_engine::GroupSpec;
-use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused, Post};
+use newsreel_service::posting::{Account, Mail, MailDrop, MailRefused, Mailed, Post, Poster};
 use newsreel_service::{
     ArticleFilter, Connection, ConnectionId, Defer, NewsService as _, Offer, OfferedId, Outcome,
     Reject, Subject, Verdict, Verdicts,
@@ -126,31 +127,48 @@ impl ArticleFilter for Gate {
 
 /// The message-ids of the mails that were kept.
 #[derive(Debug, Default)]
-struct Mails(Mutex<Vec<OfferedId>>);
+struct Mails {
+    ids: Mutex<Vec<OfferedId>>,
+    /// As many wait as may.
+    is_full: AtomicBool,
+}
 
 impl MailDrop for Mails {
-    fn knows(&self, id: &OfferedId) -> bool {
-        self.0.lock().unwrap().contains(id)
+    fn find(&self, id: &OfferedId) -> Option<Mailed> {
+        let ids = self.ids.lock().unwrap();
+        ids.contains(id).then_some(Mailed::Kept)
+    }
+
+    fn has_room(&self, _: Option<Account>) -> Result<(), MailRefused> {
+        match self.is_full.load(Ordering::Relaxed) {
+            true => Err(MailRefused::Share),
+            false => Ok(()),
+        }
     }
 
     fn submit(&self, mail: &Mail, _: Option<Account>) -> Result<(), MailRefused> {
-        self.0.lock().unwrap().push(mail.id.clone());
+        self.ids.lock().unwrap().push(mail.id.clone());
         Ok(())
     }
 }
 
 /// Posts one on a connection of its own.
 async fn post(world: &World, id: &str, group: &str) -> Outcome {
+    post_as(world, id, group, "", Arc::default()).await
+}
+
+/// The same with more fields.
+async fn post_as(world: &World, id: &str, group: &str, more: &str, poster: Arc<Poster>) -> Outcome {
     static NEXT: AtomicU64 = AtomicU64::new(100);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let from = Arc::new(Connection::new(ConnectionId(number), None, None));
     let wire = format!(
-        "From: a@b.example\r\nNewsgroups: {group}\r\nSubject: s\r\nMessage-ID: {id}\r\n\r\nbody\r\n.\r\n"
+        "From: a@b.example\r\nNewsgroups: {group}\r\nSubject: s\r\nMessage-ID: {id}\r\n{more}\r\nbody\r\n.\r\n"
     );
     let post = Post {
         ticket: 1,
         id: MessageId::parse(id.as_bytes()).unwrap().into(),
-        poster: Arc::default(),
+        poster,
         article: Bytes::from(wire),
     };
     world.service.post(post, &from).await;
@@ -159,9 +177,8 @@ async fn post(world: &World, id: &str, group: &str) -> Outcome {
     done[0].outcome
 }
 
-/// Two posts of one message-id at once, one to a moderator, were mailed and filed, so that the moderator's copy was refused.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn posts_of_one_message_id_at_once_go_one_way() {
+/// A server with a moderated group `mod.test`, its mails, and a gate that holds posts up.
+fn moderated_world() -> (Arc<World>, Arc<Mails>, Arc<Gate>) {
     let mut config = config(4 << 20);
     config.moderation.moderators = vec!["mod.*:mod@m.example".to_owned()];
     let world = Arc::new(World::new(config));
@@ -177,6 +194,13 @@ async fn posts_of_one_message_id_at_once_go_one_way() {
         may: Semaphore::new(0),
     });
     world.engine.set_filter(Some(gate.clone()));
+    (world, mails, gate)
+}
+
+/// Two posts of one message-id at once, one to a moderator, were mailed and filed, so that the moderator's copy was refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn posts_of_one_message_id_at_once_go_one_way() {
+    let (world, _, gate) = moderated_world();
     for (id, first, second) in [
         ("<1@t.example>", "mod.test", "misc.test"),
         ("<2@t.example>", "misc.test", "mod.test"),
@@ -186,6 +210,8 @@ async fn posts_of_one_message_id_at_once_go_one_way() {
         let of_one = Arc::clone(&world);
         one.spawn(async move { post(&of_one, id, first).await });
         gate.come.acquire().await.unwrap().forget();
+        // They did, too, when a filter had the first for longer than a peer has to send what it offered.
+        world.clock.advance(Duration::from_secs(3600));
         tokio::select! {
             two = post(&world, id, second) => assert_eq!(two, Outcome::Deferred(Defer::UnderWay)),
             _ = gate.come.acquire() => panic!("{id} goes to {first} and to {second}"),
@@ -201,4 +227,54 @@ async fn posts_of_one_message_id_at_once_go_one_way() {
     gate.may.add_permits(1);
     let taken = post(&world, "<4@t.example>", "mod.test").await;
     assert_eq!(taken, Outcome::Accepted);
+}
+
+/// Does it without a look of the filter's.
+async fn unseen<T>(gate: &Gate, done: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = done => done,
+        _ = gate.come.acquire() => panic!("the filter was asked"),
+    }
+}
+
+/// Whoever posted again what was mailed held its message-id while filters looked, and the approved copy was put off as long as that went on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_mailed_is_refused_before_a_filter_is_asked() {
+    let (world, _, gate) = moderated_world();
+    gate.may.add_permits(1);
+    let id = "<1@t.example>";
+    assert_eq!(post(&world, id, "mod.test").await, Outcome::Accepted);
+    gate.come.acquire().await.unwrap().forget();
+    let again = unseen(&gate, post(&world, id, "mod.test")).await;
+    assert_eq!(again, Reject::MailedBefore.into());
+    let elsewhere = unseen(&gate, post(&world, id, "misc.test")).await;
+    assert_eq!(elsewhere, Outcome::Duplicate);
+    let moderator = Arc::new(Poster {
+        may_approve: true,
+        ..Poster::default()
+    });
+    gate.may.add_permits(1);
+    let approved = "Approved: mod@m.example\r\n";
+    let taken = post_as(&world, id, "mod.test", approved, moderator).await;
+    assert_eq!(taken, Outcome::Accepted);
+    gate.come.acquire().await.unwrap().forget();
+    let known = unseen(&gate, post(&world, id, "mod.test")).await;
+    assert_eq!(known, Outcome::Duplicate, "it is here");
+}
+
+/// Posts that could not be mailed just then were counted by filters each time, until the poster's other articles were refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_put_off_for_want_of_a_place_no_filter_counts() {
+    let (world, mails, gate) = moderated_world();
+    mails.is_full.store(true, Ordering::Relaxed);
+    for id in ["<1@t.example>", "<2@t.example>"] {
+        let put_off = unseen(&gate, post(&world, id, "mod.test")).await;
+        assert_eq!(put_off, Outcome::Deferred(Defer::MailShare));
+    }
+    gate.may.add_permits(2);
+    let open = post(&world, "<3@t.example>", "misc.test").await;
+    assert_eq!(open, Outcome::Accepted);
+    mails.is_full.store(false, Ordering::Relaxed);
+    let mailed = post(&world, "<1@t.example>", "mod.test").await;
+    assert_eq!(mailed, Outcome::Accepted);
 }

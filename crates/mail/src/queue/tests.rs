@@ -169,9 +169,16 @@ fn what_is_refused_for_good_is_put_aside() {
     let submit = |queue: &MailQueue, id: &str| queue.submit(&mail(id), ada);
     assert_eq!(queue.waiting(), 1);
     assert_eq!(submit(&queue, "<2@a>"), Err(MailRefused::Share));
+    let found = |queue: &MailQueue| queue.find(&mail("<1@a>").id);
+    assert_eq!(found(&queue), Some(Mailed::Kept));
+    assert_eq!(queue.has_room(ada), Err(MailRefused::Share));
+    assert_eq!(queue.has_room(Some([2; 12])), Ok(()));
     refuse_one(&queue, true);
     assert_eq!(queue.waiting(), 0);
+    // It was said to have been sent.
+    assert_eq!(found(&queue), Some(Mailed::Refused));
     assert_eq!(submit(&queue, "<1@a>"), Err(MailRefused::Again));
+    assert_eq!(queue.has_room(ada), Ok(()));
     assert_eq!(submit(&queue, "<2@a>"), Ok(()));
     // It is on disk, and is sent when it is moved back.
     let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
@@ -182,11 +189,15 @@ fn what_is_refused_for_good_is_put_aside() {
     let refused = folder.join(REFUSED_FOLDER);
     assert_eq!(waiting_in(disk.as_ref(), &refused).unwrap(), 1);
     assert_eq!(waiting_in(disk.as_ref(), folder).unwrap(), 1);
+    assert_eq!(found(&open(&disk, &clock, 4)), Some(Mailed::Refused));
     disk.rename(&refused.join(&file), &folder.join(&file))
         .unwrap();
-    let mut sent = run(&open(&disk, &clock, 4), 0, 2);
+    let queue = open(&disk, &clock, 4);
+    assert_eq!(found(&queue), Some(Mailed::Kept));
+    let mut sent = run(&queue, 0, 2);
     sent.sort();
     assert_eq!(sent, ["<1@a>", "<2@a>"]);
+    assert_eq!(found(&queue), Some(Mailed::Kept));
 }
 
 #[test]
@@ -275,7 +286,8 @@ fn the_oldest_of_what_was_sent_is_forgotten() {
     }
     let mut state = queue.state.lock();
     let newest = state.sent_order.back().unwrap().clone();
-    assert!(state.sent(newest).is_empty(), "it has its place already");
+    let again = state.sent(newest, Mailed::Kept);
+    assert!(again.is_empty(), "it has its place already");
     assert_eq!(state.sent.len(), SENT_KEPT_MAX);
 }
 
@@ -416,19 +428,20 @@ fn the_message_ids_of_mails_are_known() {
     let (memory, disk, clock) = world();
     let queue = open(&disk, &clock, 8);
     let id = |text: &str| mail(text).id;
-    let known = |queue: &MailQueue| ["<1@a>", "<2@a>", "<3@a>"].map(|it| queue.knows(&id(it)));
-    assert_eq!(known(&queue), [false; 3]);
+    let known = |queue: &MailQueue| ["<1@a>", "<2@a>", "<3@a>"].map(|it| queue.find(&id(it)));
+    let (kept, coming) = (Some(Mailed::Kept), Some(Mailed::Coming));
+    assert_eq!(known(&queue), [None; 3]);
     queue.submit(&mail("<1@a>"), Some([1; 12])).unwrap();
     queue.submit(&mail("<2@a>"), None).unwrap();
     assert_eq!(queue.submit(&too_long(), None), Err(MailRefused::Failed));
-    assert!(!queue.knows(&too_long().id));
-    assert_eq!(known(&queue), [true, true, false]);
+    assert_eq!(queue.find(&too_long().id), None);
+    assert_eq!(known(&queue), [kept, kept, None]);
     assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
-    assert_eq!(known(&queue), [true, true, false]);
+    assert_eq!(known(&queue), [kept, kept, None]);
     let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
-    assert_eq!(known(&open(&disk, &clock, 8)), [true, true, false]);
+    assert_eq!(known(&open(&disk, &clock, 8)), [kept, kept, None]);
     queue.state.lock().coming.insert(digits_of(&id("<3@a>")));
-    assert_eq!(known(&queue), [true; 3]);
+    assert_eq!(known(&queue), [kept, kept, coming]);
 }
 
 /// Names had digits of both in one, and no poster: what waits under one is sent, and what was sent is not taken again.

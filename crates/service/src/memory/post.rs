@@ -9,15 +9,19 @@ use newsreel_wire::path::Diagnostic;
 use super::{MemoryService, State};
 use crate::cancel_lock::Locksmith;
 use crate::group::GroupStatus;
-use crate::posting::{self, Locks, Moderators, Post, Refused, Site, destination};
+use crate::posting::{self, Locks, Moderators, Post, Proto, Refused, Site, destination};
 use crate::reject::Reject;
 use crate::service::NewsService;
 use crate::transfer::{OfferedId, Outcome};
 
 impl State {
-    /// Whether a message-id is taken: by an article, or, for who has no approval of a moderator, by one that was mailed to one.
-    fn has_taken(&self, id: &OfferedId, counts_mailed: bool) -> bool {
-        self.by_id.contains_key(id.as_bytes()) || counts_mailed && self.mailed.contains(id)
+    /// What is said of a message-id that is taken: by an article, or, for who has no approval of a moderator, by one that was mailed to one.
+    fn taken(&self, id: &OfferedId, proto: &Proto<'_>, is_moderated: bool) -> Option<Outcome> {
+        let is_mailed = !proto.is_approved() && self.mailed.contains(id);
+        if self.by_id.contains_key(id.as_bytes()) || is_mailed && !is_moderated {
+            return Some(Outcome::Duplicate);
+        }
+        is_mailed.then(|| Reject::MailedBefore.into())
     }
 }
 
@@ -47,8 +51,8 @@ impl MemoryService {
         let moderated = destination(&proto, &post.poster, |name| {
             GroupStatus::parse(&state.groups.get(name)?.status)
         })?;
-        if state.has_taken(&post.id, moderated.is_none() && !proto.is_approved()) {
-            return Err(Outcome::Duplicate);
+        if let Some(said) = state.taken(&post.id, &proto, moderated.is_some()) {
+            return Err(said);
         }
         let user = post.poster.user.as_deref();
         Ok(state.limits.may(config, user, address, now.0 * 1000)?)
@@ -67,8 +71,8 @@ impl MemoryService {
             let group = state.groups.get(name)?;
             GroupStatus::parse(&group.status)
         })?;
-        if state.has_taken(&post.id, moderated.is_none() && !proto.is_approved()) {
-            return Ok(Outcome::Duplicate);
+        if let Some(said) = state.taken(&post.id, &proto, moderated.is_some()) {
+            return Ok(said);
         }
         let user = post.poster.user.as_deref();
         state.limits.take(config, user, address, now.0 * 1000)?;
@@ -87,9 +91,7 @@ impl MemoryService {
             let moderators = Moderators::parse(&self.config.moderators).unwrap_or_default();
             let to = moderators.find(group).ok_or(Reject::NoModerator)?;
             let mail = proto.mail(id, &site, &to, false);
-            if !state.mailed.insert(OfferedId::from(id)) {
-                return Ok(Reject::MailedBefore.into());
-            }
+            state.mailed.insert(OfferedId::from(id));
             state.mails.push((to, mail));
             return Ok(Outcome::Accepted);
         }

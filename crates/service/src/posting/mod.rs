@@ -48,8 +48,14 @@ pub struct Mail {
 
 /// Where mails are put: to moderators, or about control messages.
 pub trait MailDrop: Send + Sync + std::fmt::Debug {
-    /// Whether a mail with this article was kept, sent or not, as far as that is remembered.  Waits for nothing.
-    fn knows(&self, id: &OfferedId) -> bool;
+    /// What became of a mail with this article, as far as that is remembered.  Waits for nothing.
+    fn find(&self, id: &OfferedId) -> Option<Mailed>;
+
+    /// Whether one more mail of whoever posts it would be kept now.  Holds no place for it, and waits for nothing.
+    ///
+    /// # Errors
+    /// What the poster is told.
+    fn has_room(&self, poster: Option<Account>) -> Result<(), MailRefused>;
 
     /// Keeps a mail until it is sent, also over a power cut.  It takes a place of the share of who posts it; nobody's in
     /// particular is the server's own.  Waits for the disk.
@@ -57,6 +63,28 @@ pub trait MailDrop: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// What the poster is told: nothing was kept.
     fn submit(&self, mail: &Mail, poster: Option<Account>) -> Result<(), MailRefused>;
+}
+
+/// What became of a mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mailed {
+    /// It is just being kept, which may fail yet.
+    Coming,
+    /// It waits, or was sent.
+    Kept,
+    /// It was refused for good: nobody has it but the administrator.
+    Refused,
+}
+
+impl From<Mailed> for Outcome {
+    /// What is said of the same article when it is posted again.
+    fn from(mailed: Mailed) -> Self {
+        match mailed {
+            Mailed::Coming => Self::Deferred(Defer::UnderWay),
+            Mailed::Kept => Self::Rejected(Reject::MailedBefore),
+            Mailed::Refused => Self::Rejected(Reject::MailRefused),
+        }
+    }
 }
 
 /// Why a mail was not kept.
@@ -75,7 +103,7 @@ pub enum MailRefused {
 impl From<MailRefused> for Outcome {
     fn from(refused: MailRefused) -> Self {
         match refused {
-            MailRefused::Again => Self::Rejected(Reject::MailedBefore),
+            MailRefused::Again => Mailed::Kept.into(),
             MailRefused::Full => Self::Deferred(Defer::Full),
             MailRefused::Share => Self::Deferred(Defer::MailShare),
             MailRefused::Failed => Self::Failed,

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use newsreel_index::Wait;
+use newsreel_index::{HistoryEntry, Wait};
 use newsreel_journal::Error as JournalError;
 use newsreel_store::{
     BufferReader, Cards, Error as StoreError, Hole, Lying, Place, Scanned, Written,
@@ -57,15 +57,11 @@ impl<'a> LostCards<'a> {
         &mut self,
         file: &Lying,
         headers: &Headers<'_>,
+        entry: HistoryEntry,
     ) -> Result<bool, StoreError> {
         let id = headers.content(Known::MessageId);
-        let Some(id) = id.and_then(|id| MessageId::parse(id).ok()) else {
-            return Ok(false);
-        };
-        let hash = self.shared.id_hash(id);
-        let entry = self.shared.views.history().lookup(&hash).ok().flatten();
-        let Some((token, arrival)) = entry.and_then(|entry| Some((entry.token?, entry.arrival)))
-        else {
+        let id = id.and_then(|id| MessageId::parse(id).ok());
+        let Some((id, token)) = id.zip(entry.token) else {
             return Ok(false);
         };
         let is_here = token.buffer() == self.buffer.id() && self.shared.store.is_live(&token);
@@ -75,8 +71,8 @@ impl<'a> LostCards<'a> {
         }
         let mut place = Place {
             sequence: Sequence::ZERO,
-            arrival,
-            id_hash: hash,
+            arrival: entry.arrival,
+            id_hash: self.shared.id_hash(id),
             id: id.as_bytes(),
             set: self.buffer.set(),
             format: None,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::OpenMode;
-use newsreel_index::Led;
+use newsreel_index::{HistoryEntry, Led};
 use newsreel_store::{
     Blocking, BufferReader, Error as StoreError, FileOf, FileWalk, Lying, Scanned, Want,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Strays<'a> {
     files: Box<dyn FileWalk>,
     lost: LostCards<'a>,
     text: Vec<u8>,
-    met: Vec<(Lying, Option<String>)>,
+    met: Vec<(Lying, Option<IdHash>)>,
     removed: u64,
     /// Those of articles that lie in other sets.
     moved: u64,
@@ -88,18 +88,22 @@ impl<'a> Strays<'a> {
         let id = headers
             .as_ref()
             .and_then(|headers| headers.content(Known::MessageId));
-        let id = id.map(|id| String::from_utf8_lossy(id).into_owned());
-        let is_known = self.whose(&file, &self.text, id.as_deref()) == FileOf::Article;
-        let is_lost = match headers.filter(|_| !is_known) {
-            Some(headers) => self.lost.is_of_one(&file, &headers)?,
-            None => false,
+        let id = id.and_then(|id| MessageId::parse(id).ok());
+        let hash = id.map(|id| self.shared.id_hash(id));
+        let entry = self.entry_of(hash);
+        let is_known = self.whose(&file, &self.text, entry) == FileOf::Article;
+        let is_lost = match (headers, entry) {
+            (Some(headers), Some(entry)) if !is_known => {
+                self.lost.is_of_one(&file, &headers, entry)?
+            }
+            _ => false,
         };
         // What else lies behind a link is nobody's business here, unless an ended move or a power cut may have left it.
-        let is_met = |id: Option<&str>| {
-            (file.link.is_none() || self.has_left(id)) && !self.is_of_another_set(&file, id)
+        let is_met = || {
+            (file.link.is_none() || self.has_left(entry)) && !self.is_of_another_set(&file, entry)
         };
-        if !is_known && !is_lost && is_met(id.as_deref()) {
-            self.met.push((file, id));
+        if !is_known && !is_lost && is_met() {
+            self.met.push((file, hash));
             if self.met.len() >= STRAYS_AT_ONCE {
                 self.settle();
             }
@@ -107,52 +111,43 @@ impl<'a> Strays<'a> {
         Ok(Some(self.text.len() as u64))
     }
 
-    /// Where the article of this message-id lies.
-    fn token_of(&self, id: Option<&str>) -> Option<Token> {
-        let hash = self.hash_of(id)?;
-        self.shared.views.history().lookup(&hash).ok()??.token
+    /// What the history says of the message-id in a file.
+    fn entry_of(&self, hash: Option<IdHash>) -> Option<HistoryEntry> {
+        self.shared.views.history().lookup(&hash?).ok()?
     }
 
-    fn hash_of(&self, id: Option<&str>) -> Option<IdHash> {
-        let id = MessageId::parse(id?.as_bytes()).ok()?;
-        Some(self.shared.id_hash(id))
+    /// Where it leads, if that is another set.
+    fn other_token(&self, entry: Option<HistoryEntry>) -> Option<Token> {
+        let token = entry?.token?;
+        (token.buffer() != self.buffer.id()).then_some(token)
     }
 
-    /// Whether the history knows an article of this message-id and leads nobody to this set for it.
-    fn has_left(&self, id: Option<&str>) -> bool {
-        let Some(hash) = self.hash_of(id) else {
-            return false;
-        };
-        let known = self.shared.views.history().lookup(&hash).ok().flatten();
-        let token = known.map(|entry| entry.token);
-        token.is_some_and(|token| token.is_none_or(|it| it.buffer() != self.buffer.id()))
+    /// Whether the history knows the article and leads nobody to this set for it.
+    fn has_left(&self, entry: Option<HistoryEntry>) -> bool {
+        entry.is_some_and(|it| it.token.is_none()) || self.other_token(entry).is_some()
     }
 
-    /// Whether the file is, or may be, the one that the article of this message-id has in another set, whose directory lies in this one's.
-    fn is_of_another_set(&self, file: &Lying, id: Option<&str>) -> bool {
-        let token = self.token_of(id);
-        token
-            .filter(|token| token.buffer() != self.buffer.id())
-            .is_some_and(|token| {
-                let other = self.shared.store.buffer(token.buffer());
-                other.is_some_and(|other| other.may_own(&file.path, &token))
-            })
+    /// Whether the file is, or may be, the one that the article has in another set, whose directory lies in this one's.
+    fn is_of_another_set(&self, file: &Lying, entry: Option<HistoryEntry>) -> bool {
+        self.other_token(entry).is_some_and(|token| {
+            let other = self.shared.store.buffer(token.buffer());
+            other.is_some_and(|other| other.may_own(&file.path, &token))
+        })
     }
 
-    /// Whose a file is in which this message-id stands.
-    fn whose(&self, file: &Lying, front: &[u8], id: Option<&str>) -> FileOf {
-        let token = self.token_of(id);
+    /// Whose a file is of whose message-id the history says this.
+    fn whose(&self, file: &Lying, front: &[u8], entry: Option<HistoryEntry>) -> FileOf {
+        let token = entry.and_then(|entry| entry.token);
         match token.filter(|token| token.buffer() == self.buffer.id()) {
             Some(token) => self.buffer.is_file_of(file, front, &token),
             None => FileOf::Unknown,
         }
     }
 
-    /// Whether a file has what the article of this message-id has, which lies in another set and was read there.
-    fn is_elsewhere(&self, file: &Lying, id: Option<&str>) -> bool {
-        let token = self.token_of(id);
+    /// Whether a file has what the article has, which lies in another set and was read there.
+    fn is_elsewhere(&self, file: &Lying, entry: Option<HistoryEntry>) -> bool {
         let store = &self.shared.store;
-        let Some(token) = token.filter(|token| token.buffer() != self.buffer.id()) else {
+        let Some(token) = self.other_token(entry) else {
             return false;
         };
         let mut memory = Vec::new();
@@ -205,27 +200,28 @@ impl<'a> Strays<'a> {
         };
         let is_done = self.shared.have_done(Request::Clear(Vec::new()));
         let (mut left, mut empty) = (Vec::new(), Vec::new());
-        for (file, id) in met {
+        for (file, hash) in met {
             let may_go = is_done && file.is_plain && file.octets == 0;
             if may_go && empty.len() < EMPTY_AT_ONCE {
                 empty.push(file);
                 continue;
             }
-            match self.whose(&file, &[], id.as_deref()) {
+            let entry = self.entry_of(hash);
+            match self.whose(&file, &[], entry) {
                 FileOf::Article => {}
                 FileOf::Copy if file.is_plain && self.buffer.remove_copy(&file.path).is_ok() => {
                     self.removed += 1;
                 }
                 FileOf::Unknown
                     if file.is_plain
-                        && self.is_elsewhere(&file, id.as_deref())
+                        && self.is_elsewhere(&file, entry)
                         && self.buffer.remove_copy(&file.path).is_ok() =>
                 {
                     self.moved += 1;
                 }
                 // It went with the commit that was under way.
                 _ if !self.shared.disk.exists(&file.path).unwrap_or(true) => {}
-                FileOf::Copy | FileOf::Unknown => left.push((file, self.hash_of(id.as_deref()))),
+                FileOf::Copy | FileOf::Unknown => left.push((file, hash)),
             }
         }
         left.extend(

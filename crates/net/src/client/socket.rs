@@ -1,7 +1,8 @@
 //! Reaching a server: its name's addresses one after the other, in a bounded time, from a given address.
 //!
-//! While nothing has come the kernel is told to acknowledge at once: servers that send an answer in two small writes (INN)
-//! else wait for it with the second, 40 ms an article.
+//! The kernel is told to acknowledge what has come as soon as more is waited for: servers that send an answer in two small writes
+//! (INN) else wait for it with the second, 40 ms an article.  It is told once for what was read, not each time that there is no more:
+//! what it was told before we sent something it has forgotten by then.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +23,11 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 
 /// A connection of TCP to a server.
 #[derive(Debug)]
-pub struct Socket(TcpStream);
+pub struct Socket {
+    stream: TcpStream,
+    /// Something was read that the kernel was not told to acknowledge.
+    has_read: bool,
+}
 
 impl Socket {
     /// Connects to the first of the server's addresses that takes it, until the time is up.
@@ -41,7 +46,12 @@ impl Socket {
             let left = until.saturating_duration_since(Instant::now());
             let others = u32::try_from(usable.len() - tried).unwrap_or(u32::MAX);
             match tokio::time::timeout(left / others, connect(address, bind)).await {
-                Ok(Ok(stream)) => return Ok(Self(stream)),
+                Ok(Ok(stream)) => {
+                    return Ok(Self {
+                        stream,
+                        has_read: false,
+                    });
+                }
                 Ok(Err(source)) => last = Fault::Connect { source, bind },
                 Err(_) => last = Fault::Silent(within),
             }
@@ -71,12 +81,13 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let stream = &mut self.get_mut().0;
-        let read = Pin::new(&mut *stream).poll_read(cx, buf);
-        if read.is_pending() {
-            // The kernel forgets it after a while; without it all is the same, only later.
-            let _ = SockRef::from(&*stream).set_tcp_quickack(true);
+        let socket = self.get_mut();
+        let read = Pin::new(&mut socket.stream).poll_read(cx, buf);
+        if read.is_pending() && socket.has_read {
+            // Without it all is the same, only later.
+            let _ = SockRef::from(&socket.stream).set_tcp_quickack(true);
         }
+        socket.has_read = read.is_ready();
         read
     }
 }
@@ -87,14 +98,14 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().0).poll_write(cx, buf)
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_flush(cx)
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_shutdown(cx)
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_net::client::{Client, Fault, Remote, Security, Trust};
 use rustls::ServerConfig;
@@ -152,4 +153,46 @@ async fn who_cannot_be_reached_is_told_with_what_to_do() {
     remote.bind = Some(IpAddr::from([192, 0, 2, 1]));
     let told = Client::connect(&remote).await.unwrap_err().to_string();
     assert!(told.ends_with("have the address 192.0.2.1?"), "{told}");
+}
+
+/// A server that sends an answer in two writes, and waits with the second until the first is acknowledged, as systems do by default: an
+/// answer took the 40 ms that a kernel waits with an acknowledgement.
+#[tokio::test]
+async fn an_answer_in_two_writes_waits_for_no_acknowledgement() {
+    const ASKED: usize = 50;
+    let there = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let remote = Remote {
+        port: there.local_addr().unwrap().port(),
+        ..Remote::reader("127.0.0.1")
+    };
+    let serving = async {
+        let (stream, _) = there.accept().await.unwrap();
+        let mut io = BufReader::new(stream);
+        let mut line = String::new();
+        io.write_all(b"200 ready\r\n").await.unwrap();
+        while let Ok(1..) = io.read_line(&mut line).await {
+            let (first, second): (&[u8], &[u8]) = match line.trim_end() {
+                "DATE" => (b"111 ", b"20260101000000\r\n"),
+                _ => (b"101 list\r\n", b"READER\r\n.\r\n"),
+            };
+            io.write_all(first).await.unwrap();
+            io.write_all(second).await.unwrap();
+            line.clear();
+        }
+    };
+    let asking = async {
+        let mut client = Client::connect(&remote).await.unwrap();
+        for _ in 0..ASKED {
+            client.command(&[b"DATE"]).unwrap();
+            assert_eq!(client.reply("DATE").await.unwrap(), 111);
+        }
+    };
+    // It took two seconds.
+    let asked = tokio::time::timeout(Duration::from_secs(1), async {
+        tokio::select! {
+            () = asking => {}
+            () = serving => panic!("the client left"),
+        }
+    });
+    asked.await.expect("answers waited");
 }

@@ -10,6 +10,7 @@
 
 mod cards;
 mod in_place;
+mod walk;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -20,14 +21,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
-use newsreel_store::{
-    Alone, Blocking, BufferReader, Chosen, PassedOver, ReadError, RecordScan, RuleSubject,
-    ScanRange, Scanned, TIMECAF_HELPS, Want, open_alone,
-};
+use newsreel_store::{BufferReader, Chosen, RuleSubject, open_alone};
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
-    ArticleNumber, BufferId, GroupId, GroupName, IdHash, MessageId, POSITION_UNIT, Position,
-    Sequence, SetId, Token, TokenText, UnixTime, newsgroups, overview, xref,
+    ArticleNumber, BufferId, GroupId, GroupName, IdHash, MessageId, SetId, Token, UnixTime,
+    newsgroups, overview, xref,
 };
 use serde::Serialize;
 
@@ -40,6 +38,9 @@ use crate::places::Places;
 use crate::requests::GroupSpec;
 use crate::scrub_cards::LostCards;
 use cards::OfBuffer;
+use walk::Walk;
+
+pub(crate) use walk::is_withdrawn;
 
 /// So much is handed to the sequencer at once: about as much as one commit holds.
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
@@ -47,8 +48,6 @@ pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
 pub const THOUGHT_OF_MAX: usize = 1 << 22;
 /// What a number in an Xref takes with what stands around it, at most.
 const NUMBER_OCTETS: usize = 18;
-/// So many damaged places are named.
-const PLACES_NAMED_MAX: usize = 100;
 /// How long an answer is waited for before it is asked whether any can come.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -102,192 +101,6 @@ pub struct Attached {
     pub passed_over: Vec<String>,
     /// It was ended before all was done.
     pub is_cut: bool,
-}
-
-/// A path on its way through, and the article it has come to.  The files of a directory follow each other, so one of them is
-/// read at a time.
-struct Walk {
-    reader: Arc<dyn BufferReader>,
-    scan: Box<dyn RecordScan>,
-    later: Alone,
-    /// The set whose `file` it is, if its articles stay there.
-    lends_to: Option<SetId>,
-    here: Option<(Sequence, UnixTime, Token)>,
-    /// Octets that were read of the files before this one.
-    before: u64,
-    /// What was withdrawn comes, too.
-    takes_all: bool,
-}
-
-impl Walk {
-    /// `None`: there is no file that can be opened.
-    fn new(
-        (mut later, lends_to): (Alone, Option<SetId>),
-        takes_all: bool,
-        report: &mut Attached,
-    ) -> Option<Self> {
-        let mut opened = later.by_ref().filter_map(|file| {
-            file.inspect_err(|error| report.unreadable.push(error.to_string()))
-                .ok()
-        });
-        let reader = opened.next()?;
-        Some(Self {
-            scan: Arc::clone(&reader).scan(ScanRange::Live),
-            reader,
-            later,
-            lends_to,
-            here: None,
-            before: 0,
-            takes_all,
-        })
-    }
-
-    fn octets_read(&self) -> u64 {
-        self.before + self.scan.octets_read()
-    }
-
-    /// Counts a damaged place, and names it.
-    fn damaged(&self, found: &Scanned, report: &mut Attached) {
-        let cut_at = self.reader.cut_at();
-        if matches!(found, Scanned::Damaged { to, .. } if cut_at.is_some_and(|at| at < *to)) {
-            // It is told when the rest was read.
-            return;
-        }
-        report.damaged += 1;
-        if report.places.len() >= PLACES_NAMED_MAX {
-            return;
-        }
-        let what = match found {
-            Scanned::Record { token, .. } => self.why(token),
-            Scanned::Damaged { from, to, .. } => {
-                format!("nothing can be read from {from:#x} to {to:#x}")
-            }
-            Scanned::Passed => return,
-        };
-        let path = self.reader.facts().path;
-        report.places.push(format!("{path}: {what}"));
-    }
-
-    /// Tells of files that were not read, as their names are none of articles.
-    fn passed_over(&self, report: &mut Attached) {
-        let Some(passed) = self.reader.passed_over() else {
-            return;
-        };
-        let PassedOver {
-            files,
-            first,
-            timecaf,
-        } = passed;
-        let (dir, first) = (self.reader.facts().path, first.display());
-        match timecaf {
-            0 => report.passed_over.push(format!(
-                "{dir}: files in it that have no names of articles were passed over: {files}, {first} the first"
-            )),
-            timecaf => report.unreadable.push(format!(
-                "{dir}: files of INN's timecaf cannot be read: {timecaf}, {first} the first; {TIMECAF_HELPS}"
-            )),
-        }
-    }
-
-    /// Counts what was cut off a file, once it was read up to there, and what is damaged behind its articles.
-    fn passed(&self, report: &mut Attached) {
-        self.passed_over(report);
-        let cut = self.reader.cut_at();
-        let cut = cut.map(|at| format!("nothing can be read from {at:#x} on: it was cut"));
-        let noted = self.reader.notes_damaged_at().map(|at| {
-            format!(
-                "what is noted behind it of articles that were cancelled, expired or moved there is damaged at {at:#x}: some of those \
-                 may be among what is taken in"
-            )
-        });
-        for what in cut.into_iter().chain(noted) {
-            report.damaged += 1;
-            if report.places.len() < PLACES_NAMED_MAX {
-                let path = self.reader.facts().path;
-                report.places.push(format!("{path}: {what}"));
-            }
-        }
-    }
-
-    /// What is wrong with an article.
-    fn why(&self, token: &Token) -> String {
-        let (name, position) = (self.reader.name(), token.position());
-        let text = TokenText { name, position };
-        let mut memory = Vec::new();
-        let read = self
-            .reader
-            .read(token, Want::Whole, Blocking::Yes, &mut memory);
-        match (read, self.reader.file_of(token)) {
-            (Err(ReadError::Corrupt { what, .. }), Some(file)) => {
-                format!("{}: {what}", file.display())
-            }
-            (Ok(_), _) => format!("the article {text} is damaged"),
-            (Err(why), _) => format!("the article {text}: {why}"),
-        }
-    }
-
-    /// Goes on with the next file that can be opened; whether there is one.
-    fn turn(&mut self, report: &mut Attached) -> bool {
-        for next in self.later.by_ref() {
-            match next {
-                Ok(reader) => {
-                    self.before += self.scan.octets_read();
-                    self.scan = Arc::clone(&reader).scan(ScanRange::Live);
-                    self.reader = reader;
-                    return true;
-                }
-                Err(error) => report.unreadable.push(error.to_string()),
-            }
-        }
-        false
-    }
-
-    /// Goes on to the next whole article, or the end.
-    fn advance(&mut self, report: &mut Attached) {
-        self.here = None;
-        loop {
-            match self.scan.step() {
-                Ok(None) => {
-                    self.passed(report);
-                    if !self.turn(report) {
-                        return;
-                    }
-                }
-                Ok(Some(Scanned::Record {
-                    token,
-                    sequence,
-                    arrival,
-                    sound: true,
-                    ..
-                })) => {
-                    if !self.takes_all && is_withdrawn(&self.reader, &token) {
-                        report.withdrawn += 1;
-                        continue;
-                    }
-                    self.here = Some((sequence, arrival, token));
-                    return;
-                }
-                Ok(Some(Scanned::Passed)) => {}
-                Ok(Some(found)) => self.damaged(&found, report),
-                Err(error) => {
-                    let path = self.reader.facts().path;
-                    report.unreadable.push(format!("{path}: {error}"));
-                    if !self.turn(report) {
-                        return;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
-pub(crate) fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
-    let start = token.position();
-    let end = start.offset().saturating_add(POSITION_UNIT);
-    let end = Position::checked(start.cycle(), end);
-    let wrong = end.map(|end| reader.wrong_bits(start..end, &[start]));
-    wrong.is_some_and(|wrong| wrong.is_ok_and(|wrong| !wrong.missing.is_empty()))
 }
 
 /// Wakes the thread that waits for answers.

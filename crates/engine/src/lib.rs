@@ -64,6 +64,7 @@ mod sequencer;
 mod shared;
 mod spool;
 mod start;
+mod taking;
 mod timekeeper;
 mod timing;
 mod unreadable;

@@ -1,0 +1,203 @@
+//! A path from elsewhere on its way through: its files one after the other, in each the articles in the order of their log.
+//!
+//! Comes to whole articles that are wanted, one at a time.  What it passes over (damage, what was withdrawn there, files with other names,
+//! files that cannot be read) is counted and named, and ends nothing.
+
+use std::sync::Arc;
+
+use newsreel_store::{
+    Alone, Blocking, BufferReader, PassedOver, ReadError, RecordScan, ScanRange, Scanned,
+    TIMECAF_HELPS, Want,
+};
+use newsreel_wire::{POSITION_UNIT, Position, Sequence, SetId, Token, TokenText, UnixTime};
+
+use super::Attached;
+
+/// So many damaged places are named.
+const PLACES_NAMED_MAX: usize = 100;
+
+/// A path on its way through, and the article it has come to.  The files of a directory follow each other, so one of them is
+/// read at a time.
+pub(super) struct Walk {
+    pub(super) reader: Arc<dyn BufferReader>,
+    pub(super) scan: Box<dyn RecordScan>,
+    pub(super) later: Alone,
+    /// The set whose `file` it is, if its articles stay there.
+    pub(super) lends_to: Option<SetId>,
+    pub(super) here: Option<(Sequence, UnixTime, Token)>,
+    /// Octets that were read of the files before this one.
+    pub(super) before: u64,
+    /// What was withdrawn comes, too.
+    pub(super) takes_all: bool,
+}
+
+impl Walk {
+    /// `None`: there is no file that can be opened.
+    pub(super) fn new(
+        (mut later, lends_to): (Alone, Option<SetId>),
+        takes_all: bool,
+        report: &mut Attached,
+    ) -> Option<Self> {
+        let mut opened = later.by_ref().filter_map(|file| {
+            file.inspect_err(|error| report.unreadable.push(error.to_string()))
+                .ok()
+        });
+        let reader = opened.next()?;
+        Some(Self {
+            scan: Arc::clone(&reader).scan(ScanRange::Live),
+            reader,
+            later,
+            lends_to,
+            here: None,
+            before: 0,
+            takes_all,
+        })
+    }
+
+    pub(super) fn octets_read(&self) -> u64 {
+        self.before + self.scan.octets_read()
+    }
+
+    /// Counts a damaged place, and names it.
+    fn damaged(&self, found: &Scanned, report: &mut Attached) {
+        let cut_at = self.reader.cut_at();
+        if matches!(found, Scanned::Damaged { to, .. } if cut_at.is_some_and(|at| at < *to)) {
+            // It is told when the rest was read.
+            return;
+        }
+        report.damaged += 1;
+        if report.places.len() >= PLACES_NAMED_MAX {
+            return;
+        }
+        let what = match found {
+            Scanned::Record { token, .. } => self.why(token),
+            Scanned::Damaged { from, to, .. } => {
+                format!("nothing can be read from {from:#x} to {to:#x}")
+            }
+            Scanned::Passed => return,
+        };
+        let path = self.reader.facts().path;
+        report.places.push(format!("{path}: {what}"));
+    }
+
+    /// Tells of files that were not read, as their names are none of articles.
+    fn passed_over(&self, report: &mut Attached) {
+        let Some(passed) = self.reader.passed_over() else {
+            return;
+        };
+        let PassedOver {
+            files,
+            first,
+            timecaf,
+        } = passed;
+        let (dir, first) = (self.reader.facts().path, first.display());
+        match timecaf {
+            0 => report.passed_over.push(format!(
+                "{dir}: files in it that have no names of articles were passed over: {files}, {first} the first"
+            )),
+            timecaf => report.unreadable.push(format!(
+                "{dir}: files of INN's timecaf cannot be read: {timecaf}, {first} the first; {TIMECAF_HELPS}"
+            )),
+        }
+    }
+
+    /// Counts what was cut off a file, once it was read up to there, and what is damaged behind its articles.
+    fn passed(&self, report: &mut Attached) {
+        self.passed_over(report);
+        let cut = self.reader.cut_at();
+        let cut = cut.map(|at| format!("nothing can be read from {at:#x} on: it was cut"));
+        let noted = self.reader.notes_damaged_at().map(|at| {
+            format!(
+                "what is noted behind it of articles that were cancelled, expired or moved there is damaged at {at:#x}: some of those \
+                 may be among what is taken in"
+            )
+        });
+        for what in cut.into_iter().chain(noted) {
+            report.damaged += 1;
+            if report.places.len() < PLACES_NAMED_MAX {
+                let path = self.reader.facts().path;
+                report.places.push(format!("{path}: {what}"));
+            }
+        }
+    }
+
+    /// What is wrong with an article.
+    fn why(&self, token: &Token) -> String {
+        let (name, position) = (self.reader.name(), token.position());
+        let text = TokenText { name, position };
+        let mut memory = Vec::new();
+        let read = self
+            .reader
+            .read(token, Want::Whole, Blocking::Yes, &mut memory);
+        match (read, self.reader.file_of(token)) {
+            (Err(ReadError::Corrupt { what, .. }), Some(file)) => {
+                format!("{}: {what}", file.display())
+            }
+            (Ok(_), _) => format!("the article {text} is damaged"),
+            (Err(why), _) => format!("the article {text}: {why}"),
+        }
+    }
+
+    /// Goes on with the next file that can be opened; whether there is one.
+    fn turn(&mut self, report: &mut Attached) -> bool {
+        for next in self.later.by_ref() {
+            match next {
+                Ok(reader) => {
+                    self.before += self.scan.octets_read();
+                    self.scan = Arc::clone(&reader).scan(ScanRange::Live);
+                    self.reader = reader;
+                    return true;
+                }
+                Err(error) => report.unreadable.push(error.to_string()),
+            }
+        }
+        false
+    }
+
+    /// Goes on to the next whole article, or the end.
+    pub(super) fn advance(&mut self, report: &mut Attached) {
+        self.here = None;
+        loop {
+            match self.scan.step() {
+                Ok(None) => {
+                    self.passed(report);
+                    if !self.turn(report) {
+                        return;
+                    }
+                }
+                Ok(Some(Scanned::Record {
+                    token,
+                    sequence,
+                    arrival,
+                    sound: true,
+                    ..
+                })) => {
+                    if !self.takes_all && is_withdrawn(&self.reader, &token) {
+                        report.withdrawn += 1;
+                        continue;
+                    }
+                    self.here = Some((sequence, arrival, token));
+                    return;
+                }
+                Ok(Some(Scanned::Passed)) => {}
+                Ok(Some(found)) => self.damaged(&found, report),
+                Err(error) => {
+                    let path = self.reader.facts().path;
+                    report.unreadable.push(format!("{path}: {error}"));
+                    if !self.turn(report) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
+pub(crate) fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
+    let start = token.position();
+    let end = start.offset().saturating_add(POSITION_UNIT);
+    let end = Position::checked(start.cycle(), end);
+    let wrong = end.map(|end| reader.wrong_bits(start..end, &[start]));
+    wrong.is_some_and(|wrong| wrong.is_ok_and(|wrong| !wrong.missing.is_empty()))
+}

@@ -181,6 +181,7 @@ pub(crate) fn scrub_buffer(
     pace: &mut Pace,
     scrubber: &mut dyn Scrubber,
 ) -> Result<bool, StoreError> {
+    buffer.look()?;
     mend_header(shared, buffer, scrubber);
     // Where each article is a file, what is damaged is told when it is known whether the files make up for it.
     let mut seen = Seen::new(buffer.id());
@@ -257,6 +258,10 @@ fn walk_buffer(
         let is_there = is_overtaken && walk.at() >= until;
         let met = if is_there { walk.end()? } else { walk.step()? };
         is_over = met.is_none();
+        // Nothing is lost where the directory is not there in which it should be.
+        if met.as_ref().is_some_and(Met::is_loss) {
+            buffer.look()?;
+        }
         if met.is_some_and(|met| scrub.meets(met, &mut walk, scrubber)) {
             continue;
         }

@@ -56,6 +56,16 @@ pub(crate) enum Met {
     Passed,
 }
 
+impl Met {
+    /// Whether something is not as it should be.
+    pub(crate) const fn is_loss(&self) -> bool {
+        !matches!(
+            self,
+            Self::Sound { .. } | Self::Unwanted { .. } | Self::Passed
+        )
+    }
+}
+
 /// A walk over one buffer.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {

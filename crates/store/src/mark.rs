@@ -4,10 +4,16 @@
 //! anything again.  The register says that there is a mark ([`Register::is_marked`]); where that is so and there is none, the set is not
 //! opened.  The mark is durable before the register says so.  One that is damaged, or empty, is as good as a whole one and is
 //! written again: whoever has lost a disk for good makes an empty one.  Format: docs/formats/spool.md.
+//!
+//! A directory may go while its set is open (a lazy unmount, another disk mounted over it, a rename), and then looks as if somebody had
+//! removed all that was in it.  So an open set keeps its [`Mark`], and looks at it before anything is called lost or removed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use newsreel_host::{Disk, ErrorKind, OpenMode, read_what_is_left, replace_file};
+use newsreel_host::{
+    Disk, Error as HostError, ErrorKind, Op, OpenMode, read_what_is_left, replace_file,
+};
 
 use crate::config::SetConfig;
 use crate::error::{Error, Result};
@@ -61,6 +67,54 @@ pub(crate) fn is_of_mark(name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest == ".new")
 }
 
+/// The mark of a set that is open.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    text: String,
+}
+
+impl Mark {
+    /// Looks whether the directory is still that of the set.  A damaged mark is as good as a whole one; an empty one begins the set anew,
+    /// which is for a start to do.
+    ///
+    /// # Errors
+    /// When the mark is not there, or is that of another set.
+    pub(crate) fn look(&self) -> newsreel_host::Result<()> {
+        let path = &self.path;
+        let why = match read(self.disk.as_ref(), path)? {
+            Some(there) if there == self.text.as_bytes() => return Ok(()),
+            Some(there) if there.is_empty() => "it is empty".to_owned(),
+            Some(there) => match named(&there) {
+                Some(other) => format!("it is that of set {other:?} of this or another spool"),
+                None => return Ok(()),
+            },
+            None => {
+                return Err(HostError::NotFound {
+                    op: Op::Open,
+                    path: path.clone(),
+                });
+            }
+        };
+        let why = std::io::Error::other(why);
+        Err(HostError::from_io(Op::Read, path, why))
+    }
+
+    /// What it means that it is not there, and what to do.
+    pub(crate) fn said(&self, error: &HostError) -> String {
+        let dir = self.path.parent().unwrap_or(&self.path);
+        format!(
+            "{error}: {dir} is not the directory of the set any more; is its disk mounted, or was it moved? Until it is back its articles \
+             cannot be read, and none are taken, withdrawn or removed: mount it, or move it back, and the set goes on by itself. If this \
+             is the directory all the same, or what was in it is lost for good, stop the server, `mkdir -p {dir} && touch {mark}`, and \
+             start it",
+            dir = dir.display(),
+            mark = self.path.display()
+        )
+    }
+}
+
 impl Marking {
     /// Looks whether a set's directory is there.
     ///
@@ -89,7 +143,8 @@ impl Marking {
                 if opening.register.is_marked(&set.name) {
                     return Err(wrong(format!(
                         "{MARK} is not there, which this set had made: is its disk mounted? Nothing is written below a mount point; mount it, \
-                         and start again. If this is the directory all the same, or what was in it is lost for good: `mkdir -p {dir} \
+                         and start again. If it is, and was not when the set was made, what the set took lies below the mount point: \
+                         `umount {dir}`, move what is there (with {MARK}) elsewhere, mount it again and lay that there. If this is the directory all the same, or what was in it is lost for good: `mkdir -p {dir} \
                          && touch {mark}`",
                         dir = dir.display(),
                         mark = path.display()
@@ -103,6 +158,16 @@ impl Marking {
             }
         };
         Ok(Self { path, text, found })
+    }
+
+    /// What an open set keeps of it: nothing where nothing may be written, or it has none yet.
+    pub(crate) fn mark(&self, opening: &Opening<'_>) -> Option<Mark> {
+        let is_kept = opening.access == Access::Write && self.found != Found::Unsure;
+        is_kept.then(|| Mark {
+            disk: Arc::clone(opening.disk),
+            path: self.path.clone(),
+            text: self.text.clone(),
+        })
     }
 
     /// Makes the mark of a set that was opened, durably, and says so in the register.
@@ -123,14 +188,14 @@ impl Marking {
 }
 
 /// What there is of a mark; one that is too long is damaged.
-fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
+fn read(disk: &dyn Disk, path: &Path) -> newsreel_host::Result<Option<Vec<u8>>> {
     let len = match disk.open(path, OpenMode::Read) {
         Ok(file) => file.len()?,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     match len > OCTETS_MAX as u64 {
-        true => Ok(Some(Vec::new())),
+        true => Ok(Some(vec![b'?'])),
         false => Ok(Some(read_what_is_left(disk, path, OCTETS_MAX)?)),
     }
 }

@@ -371,6 +371,15 @@ pub trait BufferReader: Send + Sync + Debug {
         None
     }
 
+    /// Looks whether the directory is there that its set has for its files, for who is about to call something lost or to remove it: where
+    /// it is not, nothing is taken until it is back.
+    ///
+    /// # Errors
+    /// That it is not there.
+    fn look(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Positions below this are gone; it never falls.
     fn floor(&self) -> Position;
 

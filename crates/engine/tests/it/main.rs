@@ -4,6 +4,7 @@
 
 mod adding;
 mod attaching;
+mod away;
 mod by_id;
 mod cancelling;
 mod changing;

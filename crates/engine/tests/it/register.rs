@@ -131,6 +131,7 @@ async fn a_set_whose_disk_is_not_mounted_is_not_begun_anew() {
         for _ in 0..2 {
             let error = refusal(&memory, &config, &clock);
             assert!(error.contains("is its disk mounted?"), "{method}: {error}");
+            assert!(error.contains("`umount /disk/set`"), "{method}: {error}");
             assert_eq!(contents(&memory, dir).len(), 0, "{method}");
         }
         put_back(&memory, &[], &away);

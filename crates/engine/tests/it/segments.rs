@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use newsreel_engine::{ArticleRef, EngineConfig, Reason, Relocation, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op, OpenMode};
+use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, replace_file};
 use newsreel_service::Outcome;
 use newsreel_store::SetConfig;
 use newsreel_wire::Wildmat;
@@ -432,6 +432,48 @@ async fn the_oldest_segment_that_was_removed_is_told_and_its_articles_go_at_once
     let world = between_runs(world, |disk| rename(disk, away, Path::new(DIR)));
     assert_eq!(alive(&world, 150).await, kept);
     assert_eq!(buffer(&world).state, "ok");
+}
+
+/// Once more new files were made than were away, those were taken for removed: their articles were withdrawn, and they were removed when
+/// they were back, though the set had promised to keep them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_that_come_back_late_are_kept_as_promised() {
+    let world = World::new(segments(|set| set.keep_s = Some(1000)));
+    assert_eq!(feed(&world, 0, 60).await, [Outcome::Accepted; 60]);
+    let away = Path::new("/away");
+    let rename = |disk: &dyn Disk, from: &Path, to: &Path| {
+        disk.create_dir_all(to).unwrap();
+        for entry in disk.list(from).unwrap() {
+            disk.rename(&from.join(&entry.name), &to.join(&entry.name))
+                .unwrap();
+        }
+    };
+    // Somebody says that what was there is lost for good.
+    let mut world = between_runs(world, |disk| {
+        rename(disk, Path::new(DIR), away);
+        replace_file(disk, &Path::new(DIR).join(".newsreel-set"), b"").unwrap();
+    });
+    for n in [60, 120, 180] {
+        assert_eq!(feed(&world, n, 60).await, [Outcome::Accepted; 60]);
+        world = world.restart();
+        let state = world.engine.status().buffers[0].state.clone();
+        assert!(state.contains("nothing is withdrawn"), "{state}");
+    }
+    assert!(files(world.disk.as_ref()).len() > 5);
+    assert_eq!(feed(&world, 240, 5).await, [Outcome::Accepted; 5]);
+    let count = |world: &World| world.engine.group("misc.test").unwrap().count;
+    assert_eq!(count(&world), 245);
+    let world = between_runs(world, |disk| rename(disk, away, Path::new(DIR)));
+    assert_eq!(alive(&world, 245).await, (0..245).collect::<Vec<_>>());
+    assert_eq!(feed(&world, 245, 5).await, [Outcome::Accepted; 5]);
+    let world = world.restart();
+    assert_eq!(alive(&world, 250).await, (0..250).collect::<Vec<_>>());
+    assert_eq!(world.problems(), Vec::<String>::new());
+    // They go when the promise ends, before those that came later.
+    world.wait_s(1100);
+    feed(&world, 250, 5).await;
+    assert!(!files(world.disk.as_ref()).contains(&"00000001.seg".to_owned()));
+    assert_eq!(world.problems(), Vec::<String>::new());
 }
 
 /// The newest file cut off costs what was in it; the next start goes on.

@@ -141,6 +141,8 @@ impl BatchWrite for FileBatch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
+        // Nothing is made below a mount point.
+        self.buffer.look()?;
         let written = self.write_files();
         let written = self.buffer.unless_failed(written);
         let written = written.and_then(|()| self.cards.write());

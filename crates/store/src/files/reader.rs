@@ -76,7 +76,10 @@ impl FileReader {
         let mut text = Vec::new();
         let read = self.folder.read(card, want, blocking, &mut text);
         read.map_err(|error| match error {
-            TextError::Missing => ReadError::Removed,
+            TextError::Missing => match self.cards.unless_away() {
+                ReadError::Gone => ReadError::Removed,
+                away => away,
+            },
             TextError::WouldBlock => ReadError::WouldBlock,
             TextError::Damaged(what) => self.corrupt(token, what),
             TextError::Host(error) => error.into(),
@@ -172,6 +175,10 @@ impl BufferReader for FileReader {
         self.cards.cut_at()
     }
 
+    fn look(&self) -> Result<()> {
+        self.cards.look()
+    }
+
     fn floor(&self) -> Position {
         self.cards.floor()
     }
@@ -226,13 +233,18 @@ impl BufferReader for FileReader {
     fn removed(&self, token: &Token) -> Option<Removed> {
         let mut memory = Vec::new();
         let (card, record) = self.card(token, Blocking::Yes, &mut memory).ok()?;
+        // The directory of the set may go, or come back, beside this.
+        let was_there = self.cards.look().is_ok();
         let read = self
             .folder
             .read(&card, Want::Head, Blocking::Yes, &mut memory);
         matches!(read, Err(TextError::Missing)).then(|| Removed {
             id_hash: record.id_hash,
             arrival: record.arrival,
-            is_certain: !self.cards.read_only && self.folder.is_there(&card),
+            is_certain: !self.cards.read_only
+                && self.folder.is_there(&card)
+                && was_there
+                && self.cards.look().is_ok(),
             xref: card.xref,
         })
     }
@@ -249,7 +261,8 @@ impl BufferReader for FileReader {
 
     fn files(self: Arc<Self>) -> Option<Box<dyn FileWalk>> {
         let folder = Arc::clone(&self.folder);
-        (self.removes_files() && folder.lender.is_none()).then(|| Box::new(Walk::new(folder)) as _)
+        let is_there = self.removes_files() && self.cards.look().is_ok();
+        (is_there && folder.lender.is_none()).then(|| Box::new(Walk::new(folder)) as _)
     }
 
     fn is_file_of(&self, file: &Lying, front: &[u8], token: &Token) -> FileOf {
@@ -281,11 +294,12 @@ impl BufferReader for FileReader {
             count: 0,
             cycles: BTreeSet::new(),
         };
-        self.removes_files().then(|| Box::new(restoring) as _)
+        let is_there = self.removes_files() && self.cards.look().is_ok();
+        is_there.then(|| Box::new(restoring) as _)
     }
 
     fn holes(&self) -> Result<Vec<Hole>> {
-        match self.removes_files() {
+        match self.removes_files() && self.cards.look().is_ok() {
             true => holes::holes(&self.cards),
             false => Ok(Vec::new()),
         }
@@ -305,6 +319,7 @@ impl BufferReader for FileReader {
     }
 
     fn remove_copy(&self, path: &Path) -> Result<()> {
+        self.cards.look()?;
         Ok(self.folder.disk.remove(path)?)
     }
 

@@ -224,6 +224,11 @@ impl Removal {
                 _ => removed.push(path),
             }
         }
+        if removed.is_empty()
+            && let Err(error) = self.cards.look()
+        {
+            return Ok(Outcome::Stays(error.to_string()));
+        }
         Ok(Outcome::Removed)
     }
 
@@ -293,7 +298,8 @@ impl BatchWrite for Removal {
 
     fn write(&mut self) -> Result<()> {
         let mut tokens = std::mem::take(&mut self.tokens);
-        if let Some(error) = self.cards.suspended_error() {
+        let is_away = self.cards.look().err();
+        if let Some(error) = is_away.or_else(|| self.cards.suspended_error()) {
             tokens.into_iter().for_each(|token| self.refused.add(token));
             return Err(error);
         }

@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use newsreel_host::{Disk, Error as HostError, ErrorKind, read_whole, replace_file};
 use newsreel_wire::UnixTime;
@@ -40,8 +40,8 @@ pub(crate) struct Roots {
     /// The directory of the set.
     dir: PathBuf,
     file: PathBuf,
-    /// The file system of that directory.
-    own: OnceLock<u64>,
+    /// The file system of that directory; it may get another number while it is mounted anew.
+    own: Mutex<Option<u64>>,
     inner: Mutex<Inner>,
     /// At least one was missing or failing when that was looked at last.
     are_in_trouble: AtomicBool,
@@ -218,7 +218,7 @@ impl Roots {
             disk: Arc::clone(disk),
             dir: dir.to_path_buf(),
             file,
-            own: OnceLock::new(),
+            own: Mutex::default(),
             are_there: AtomicBool::new(!inner.known.is_empty()),
             inner: Mutex::new(inner),
             are_in_trouble: AtomicBool::new(false),
@@ -236,6 +236,7 @@ impl Roots {
 
     /// Notes what is mounted now: nobody may read or write there before it goes.
     fn note_mounted(&self) {
+        *self.own.lock() = None;
         let mounted = self.disk.mounts_below(&self.dir).unwrap_or_default();
         let mut mounted = mounted.iter();
         let noted = mounted.try_for_each(|at| self.note(at, self.disk.file_system(at)?, false));
@@ -431,11 +432,9 @@ impl Roots {
 
     /// The file system of the set's directory; none as long as there is no such directory.
     fn own(&self) -> Option<u64> {
-        if let Some(own) = self.own.get() {
-            return Some(*own);
-        }
-        let own = self.disk.file_system(&self.dir).ok()?;
-        Some(*self.own.get_or_init(|| own))
+        let mut own = self.own.lock();
+        *own = own.or_else(|| self.disk.file_system(&self.dir).ok());
+        *own
     }
 
     /// Whether this is a symbolic link that leads nowhere.

@@ -108,9 +108,9 @@ pub(crate) fn open_of(
         recent_octets: Some(recent.min(RECENT_CARDS_OCTETS)),
         ..SetConfig::default()
     };
-    let of = (&catalogue, dir.join(CATALOGUE));
     let may_write = opening.access != Access::ReadOnly && has_hierarchies;
     let marking = Marking::look(opening, config, &dir)?;
+    let of = (&catalogue, dir.join(CATALOGUE), marking.mark(opening));
     let roots = Roots::open(opening.disk, &dir, &dir.join(CATALOGUE), may_write)?;
     let cards = segment::open_as(kind, opening, set, of)?;
     marking.keep(opening, config)?;
@@ -220,7 +220,7 @@ impl FileSet {
             return Err(PlaceError::TooLarge { limit });
         }
         if !self.reader.cards.is_usable() {
-            return Err(PlaceError::Suspended);
+            return Err(self.cards.refusal());
         }
         self.take_room(&names, file_len + FILE_OCTETS)?;
         let (text, native) = (self.collected.text.len(), self.collected.native.len());

@@ -4,6 +4,8 @@
 //! takes nothing more until it is opened again.  A buffer that is opened beside a server to look at it looks for the
 //! server's floor in its files before it calls anything damaged.
 
+mod away;
+
 use std::ops::Range;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -62,6 +64,8 @@ pub(crate) struct Buffer {
     /// Up to here it may be written.
     pub(crate) reserved: AtomicU64,
     suspended: AtomicBool,
+    /// ... because the directory of its files is not there.
+    is_away: AtomicBool,
     /// Counts the files that were given up because writing to them failed: batches for those are refused.
     given_up: AtomicU64,
     why_suspended: Mutex<String>,
@@ -120,6 +124,7 @@ impl Buffer {
             syncing: Mutex::default(),
             reserved: AtomicU64::new(hints.reserved.0),
             suspended: AtomicBool::new(false),
+            is_away: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
             why_suspended: Mutex::default(),
             recent: parts.recent,
@@ -263,6 +268,8 @@ impl Buffer {
     pub(crate) fn sync_to(&self, from: u32, end: u32, given_up: u64) -> Result<()> {
         let from = self.unsynced_from.load(Ordering::SeqCst).min(from);
         self.sync(from..=end, given_up)?;
+        // What was made, or synced by its directory, may be in the place of that.
+        self.look()?;
         self.unsynced_from.store(u32::MAX, Ordering::SeqCst);
         Ok(())
     }

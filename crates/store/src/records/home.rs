@@ -44,6 +44,15 @@ impl<'a> Deref for FileRef<'a> {
     }
 }
 
+/// The directory with the files of a buffer is not there.
+#[derive(Debug)]
+pub(crate) struct Away {
+    /// How that shows.
+    pub(crate) error: newsreel_host::Error,
+    /// What it means, and what to do.
+    pub(crate) why: String,
+}
+
 /// The files of a buffer.
 pub(crate) trait Home: Send + Sync + Debug {
     /// Whose it is.
@@ -58,6 +67,14 @@ pub(crate) trait Home: Send + Sync + Debug {
 
     /// Where it lies, for people.
     fn path(&self) -> &Path;
+
+    /// Looks whether the directory is still there in which they are, where one could go beside the server.  The error says what to do.
+    fn look(&self) -> std::result::Result<(), Away> {
+        Ok(())
+    }
+
+    /// That directory is back after it was not: what was opened before may be of another file.
+    fn came_back(&self) {}
 
     /// Octets of all its files.
     fn octets(&self) -> u64;

@@ -481,6 +481,11 @@ impl Filling {
         Position(self.buffer.synced.load(Ordering::Acquire)) > here
     }
 
+    /// Something was placed and is not sealed.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Nothing was written in its cycle yet.
     pub(crate) fn begins_cycle(&self) -> bool {
         self.buffer.geometry().start_of(self.next.cycle()) == Some(self.next)

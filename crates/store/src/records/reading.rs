@@ -152,6 +152,10 @@ impl BufferReader for Buffer {
         }
     }
 
+    fn look(&self) -> crate::error::Result<()> {
+        Self::look(self)
+    }
+
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan> {
         Box::new(CyclicScan::new(self, range))
     }
@@ -332,7 +336,7 @@ impl Buffer {
     /// The file with this position; a file that is not there any more has no articles.
     fn file_of(&self, position: Position) -> Result<FileRef<'_>, ReadError> {
         match self.home.file(position.cycle()) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(ReadError::Gone),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.unless_away()),
             file => Ok(file?),
         }
     }
@@ -466,7 +470,7 @@ impl Buffer {
         let len = unpacked.map_err(|why| match why {
             Unpacking::Wrong(what) => self.corrupt(header.position, what),
             Unpacking::WouldBlock => ReadError::WouldBlock,
-            Unpacking::Host(error) if error.kind() == ErrorKind::NotFound => ReadError::Gone,
+            Unpacking::Host(error) if error.kind() == ErrorKind::NotFound => self.unless_away(),
             Unpacking::Host(error) => error.into(),
         })?;
         let article = from..from + len;

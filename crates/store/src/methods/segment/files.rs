@@ -16,18 +16,21 @@ use parking_lot::Mutex;
 
 use super::standing::{Standing, standing};
 use crate::error::{PlaceError, Result};
+use crate::mark::Mark;
 use crate::methods::cnfs::STARTS_MAX;
 use crate::records::Home;
 use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
 use crate::records::geometry::Geometry;
 use crate::records::gone::Gone;
 use crate::records::headers::{Headers, Written, read_headers};
-use crate::records::home::{FileRef, Kind};
+use crate::records::home::{Away, FileRef, Kind};
 
 /// The smallest segment, octets.
 pub const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
 /// So many files are kept open.
 pub const OPEN_SEGMENTS_MAX: usize = 256;
+/// A generation has above these bits the cycle with which the files of a set were begun anew while all others were away or lost.
+const CHAIN_BITS: u32 = 32;
 /// What a segment's file is called behind its number.
 const SUFFIX: &str = ".seg";
 /// ... while it is made.
@@ -39,6 +42,8 @@ pub(super) struct Segments {
     kind: Kind,
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    /// What tells that the directory is there.
+    mark: Option<Mark>,
     read_only: bool,
     geometry: Geometry,
     opened: Hints,
@@ -147,7 +152,7 @@ impl Segments {
     pub(super) fn new(
         kind: Kind,
         disk: &Arc<dyn Disk>,
-        dir: PathBuf,
+        (dir, mark): (PathBuf, Option<Mark>),
         read_only: bool,
         geometry: Geometry,
         found: Found,
@@ -163,6 +168,7 @@ impl Segments {
             kind,
             disk: Arc::clone(disk),
             dir,
+            mark,
             read_only,
             geometry,
             opened: header.hints,
@@ -235,8 +241,9 @@ impl Segments {
         newest.is_none_or(|newest| *newest < cycle)
     }
 
-    /// The cycle of the oldest file, if none from this one up to it is there, whatever it is; and how many are.
-    pub(super) fn missing_from(&self, first: u32) -> Result<Option<(u32, u32)>> {
+    /// The cycle of the oldest file, if none from this one up to it is there, whatever it is; and how many are, where it is sure that some
+    /// were there together with those.
+    pub(super) fn missing_from(&self, first: u32) -> Result<Option<(u32, Option<u32>)>> {
         let inner = self.inner.lock();
         let there = u32::try_from(inner.files.len()).unwrap_or(u32::MAX);
         let oldest = inner.files.keys().next().copied();
@@ -247,7 +254,13 @@ impl Segments {
         let names = list(self.disk.as_ref(), &self.dir, true)?;
         let named = names.into_iter().find(|name| *name >= first);
         let below = named.map_or(oldest, |named| named.min(oldest));
-        Ok((below > first).then_some((below, there)))
+        if below <= first {
+            return Ok(None);
+        }
+        let header = self.header_of(oldest).unwrap_or_default();
+        let began = header.map(|header| header.generation >> CHAIN_BITS);
+        let were_together = began.is_some_and(|began| began <= u64::from(first));
+        Ok(Some((below, were_together.then_some(there))))
     }
 
     /// Whether there is no file at all.
@@ -285,8 +298,11 @@ impl Segments {
         }
     }
 
-    /// Removes the files below a cycle.
+    /// Removes the files below a cycle; while their directory is not there they stay, for the next time.
     pub(super) fn remove_below(&self, cycle: u32) {
+        if self.look().is_err() {
+            return;
+        }
         let mut inner = self.inner.lock();
         let kept = inner.files.split_off(&cycle);
         let gone = std::mem::replace(&mut inner.files, kept);
@@ -400,8 +416,13 @@ impl Segments {
         if inner.files.is_empty() {
             self.disk.create_dir_all(&self.dir)?;
         }
+        // All that were before this one are away, or lost, if there are any.
+        let began = match inner.files.is_empty() && cycle > 1 {
+            true => u64::from(cycle) << CHAIN_BITS,
+            false => 0,
+        };
         let header = FileHeader {
-            generation: inner.header.header.generation + 1,
+            generation: began.max(inner.header.header.generation + 1),
             // Of the rest only what the log has is told.
             hints: Hints {
                 bitmap_end: self.start_of(cycle),
@@ -420,6 +441,7 @@ impl Segments {
 
     /// Makes a file with this header, and gives it its name.
     fn create(&self, cycle: u32, header: &FileHeader) -> newsreel_host::Result<Arc<dyn File>> {
+        self.look().map_err(|away| away.error)?;
         let path = path_of(&self.dir, cycle);
         let unfinished = path.with_extension(&UNFINISHED[1..]);
         let file = self.disk.open(&unfinished, OpenMode::CreateNew)?;
@@ -546,6 +568,21 @@ impl Home for Segments {
         &self.dir
     }
 
+    fn look(&self) -> std::result::Result<(), Away> {
+        let Some(mark) = &self.mark else {
+            return Ok(());
+        };
+        mark.look().map_err(|error| Away {
+            why: mark.said(&error),
+            error,
+        })
+    }
+
+    fn came_back(&self) {
+        let mut inner = self.inner.lock();
+        inner.files.values_mut().for_each(|held| held.open = None);
+    }
+
     fn octets(&self) -> u64 {
         let inner = self.inner.lock();
         inner.header.header.octets * inner.files.len() as u64
@@ -584,6 +621,7 @@ impl Home for Segments {
                 self.is_unnamed.store(true, Ordering::Release);
                 Ok(cycle)
             }
+            Err(_) if self.look().is_err() => Err(PlaceError::Suspended),
             Err(error) => {
                 if !inner.is_full {
                     tracing::warn!(%error, "no new segment can be made");

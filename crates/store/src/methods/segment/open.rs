@@ -12,7 +12,7 @@ use super::standing::{SEGMENTS_COMPARED_MAX, Standing, compare, header_in, is_st
 use super::{METHOD, NAME};
 use crate::config::SetConfig;
 use crate::error::{Error, Result};
-use crate::mark::Marking;
+use crate::mark::{Mark, Marking};
 use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::Home;
@@ -36,7 +36,8 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     let own = || opening.spool_dir.join("segments").join(&config.name);
     let dir = config.directory.clone().unwrap_or_else(own);
     let marking = Marking::look(opening, config, &dir)?;
-    let placing = open_as(kind, opening, set, (config, dir))?;
+    let mark = marking.mark(opening);
+    let placing = open_as(kind, opening, set, (config, dir, mark))?;
     marking.keep(opening, config)?;
     Ok(OpenedSet {
         readers: vec![placing.buffer() as Arc<dyn BufferReader>],
@@ -50,7 +51,7 @@ pub(crate) fn open_as(
     kind: Kind,
     opening: &mut Opening<'_>,
     set: SetId,
-    (config, dir): (&SetConfig, PathBuf),
+    (config, dir, mark): (&SetConfig, PathBuf, Option<Mark>),
 ) -> Result<SegmentSet> {
     let read_only = opening.access == Access::ReadOnly;
     let Some(geometry) = Geometry::of(config.segment_octets, BLOCK_MIN) else {
@@ -65,7 +66,7 @@ pub(crate) fn open_as(
     if !read_only {
         opening.register.save(opening.disk.as_ref())?;
     }
-    let files = Segments::new(kind, opening.disk, dir, read_only, geometry, found);
+    let files = Segments::new(kind, opening.disk, (dir, mark), read_only, geometry, found);
     let files = Arc::new(files);
     let buffer = Buffer::new(Parts {
         id,

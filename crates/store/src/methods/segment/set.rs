@@ -64,7 +64,7 @@ impl SegmentSet {
     /// What the log must say so that the files below this cycle go.
     pub(crate) fn dropping(&self, cycle: u32) -> Option<Reservation> {
         let buffer = &self.filling.buffer;
-        let may_go = buffer.is_usable() && cycle <= self.filling.cycle();
+        let may_go = buffer.is_usable() && cycle <= self.filling.cycle() && buffer.look().is_ok();
         // What lies one cycle before is gone.
         let up_to = cycle.checked_add(1).filter(|_| may_go);
         Some(Reservation {
@@ -73,9 +73,18 @@ impl SegmentSet {
         })
     }
 
-    /// Goes on in the next file, whatever suspended it.
+    /// Why no article is placed while it is suspended: where its directory is back it goes on behind the commit that is open.
+    pub(crate) fn refusal(&self) -> PlaceError {
+        match self.filling.buffer.is_back() {
+            true => PlaceError::NeedsReservation,
+            false => PlaceError::Suspended,
+        }
+    }
+
+    /// Goes on in the next file, whatever suspended it but a directory that is not there.
     pub(crate) fn go_on(&mut self) {
-        if self.filling.buffer.suspension().is_some() {
+        let buffer = &self.filling.buffer;
+        if buffer.suspension().is_some() && !buffer.is_away() {
             self.filling.leave_file();
             self.filling.buffer.give_file_up();
         }
@@ -90,6 +99,14 @@ impl SegmentSet {
             }
             return;
         }
+        if self.filling.buffer.is_away() {
+            // What was placed before that showed fails first, and is placed again.
+            if !self.filling.is_open() && self.filling.buffer.is_back() {
+                self.filling.buffer.come_back();
+                self.go_on();
+            }
+            return;
+        }
         let Some(now) = now else { return };
         let since = *self.failing_since.get_or_insert(now);
         if now.0.saturating_sub(since.0) >= self.try_after_s {
@@ -101,8 +118,8 @@ impl SegmentSet {
     }
 
     /// Looks whether the oldest files are not there while others are: nothing can be read of what was in them, so it goes with the first
-    /// commit.  Where as many are missing as are there a disk may be, and nothing goes.  Of a catalogue the articles are there, and their
-    /// cards can be made again.
+    /// commit.  Where as many are missing as are there a disk may be, and where those that are there were made when all of the missing ones
+    /// were away it was one: then nothing goes before its turn.  Of a catalogue the articles are there, and their cards can be made again.
     fn look_for_oldest(&mut self) -> Result<()> {
         let buffer = self.buffer();
         let first = buffer.floor().cycle().max(1);
@@ -117,7 +134,8 @@ impl SegmentSet {
             1 => format!("{first:08}.seg"),
             _ => format!("{first:08}.seg to {:08}.seg", below - 1),
         };
-        let goes = match (missing < there, buffer.is_usable()) {
+        let were_removed = there.is_some_and(|there| missing < there);
+        let goes = match (were_removed, buffer.is_usable()) {
             (true, true) => "somebody removed that, so its articles are withdrawn",
             (true, false) => "its articles cannot be read",
             (false, _) => {
@@ -131,7 +149,7 @@ impl SegmentSet {
         );
         tracing::error!(set = buffer.name, "{why}");
         buffer.complain(why);
-        self.missing_below = Some(below).filter(|_| missing < there);
+        self.missing_below = Some(below).filter(|_| were_removed);
         Ok(())
     }
 
@@ -181,9 +199,14 @@ fn may_drop_early(limits: &SetConfig) -> bool {
 impl StorageMethod for SegmentSet {
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
         if !self.filling.buffer.is_usable() {
-            return Err(PlaceError::Suspended);
+            return Err(self.refusal());
         }
-        self.filling.place(place)
+        let placed = self.filling.place(place);
+        if placed == Err(PlaceError::Suspended) {
+            // It is suspended, and says why, where its directory is not there.
+            let _ = self.filling.buffer.look();
+        }
+        placed
     }
 
     fn began(&mut self, now: UnixTime) {
@@ -232,8 +255,11 @@ impl StorageMethod for SegmentSet {
     }
 
     fn suspend(&mut self, _: BufferId, why: &str) {
-        self.filling.buffer.suspend(why);
-        self.filling.give_file_up();
+        let buffer = &self.filling.buffer;
+        buffer.suspend(why);
+        if !buffer.is_away() {
+            self.filling.give_file_up();
+        }
     }
 
     fn marks(&self, out: &mut Vec<Marks>) {
@@ -333,7 +359,9 @@ impl StorageMethod for SegmentSet {
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
         let (hints, written) = (self.filling.hints(), self.files.written());
         let is_news = hints.merge(written) != written || self.files.has_withdrawn();
-        if self.filling.buffer.is_usable() && is_news {
+        // Its file is opened by its path.
+        let is_there = || self.filling.buffer.is_usable() && self.filling.buffer.look().is_ok();
+        if is_news && is_there() {
             out.push(Box::new(SegmentCheckpoint {
                 files: Arc::clone(&self.files),
                 hints,

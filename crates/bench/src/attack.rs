@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::client::connect::Opened;
@@ -22,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who is not answered by then is shut out.
 const CONNECTED_IN: Duration = Duration::from_secs(4);
+
+/// What an attacker has said and nobody has taken yet is on a machine of its own, not in this one's kernel: copying megabytes into that at
+/// once, and freeing them when the server hangs up, holds a processor for milliseconds, whoever wants it.
+const ON_ITS_WAY_OCTETS: usize = 64 << 10;
 
 /// Who is refused comes again after this, so often.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -34,6 +38,16 @@ pub struct Target {
     pub server: SocketAddr,
     /// Where it takes TLS.
     pub secure: SocketAddr,
+}
+
+impl Target {
+    /// At this port of this address, and at the next with TLS.
+    pub fn at(address: Ipv4Addr, port: u16) -> Self {
+        Self {
+            server: SocketAddr::from((address, port)),
+            secure: SocketAddr::from((address, port + 1)),
+        }
+    }
 }
 
 /// An attack.
@@ -127,7 +141,8 @@ impl Origin<'_> {
             let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
             bind(&socket, &SocketAddr::from((self.address, 0)))?;
             set_socket_timeout(&socket, Timeout::Send, Some(CONNECTED_IN))?;
-            connect(&socket, &to)?;
+            set_socket_send_buffer_size(&socket, ON_ITS_WAY_OCTETS)?;
+            retry_on_intr(|| connect(&socket, &to))?;
             Ok(TcpStream::from(socket))
         };
         connected().map_err(|source| Error::Connect { server: to, source })
@@ -315,7 +330,7 @@ fn hollow(from: &Origin<'_>) -> Result<Vec<TcpStream>, Error> {
         client.command("COMPRESS DEFLATE", &[206, 403])?;
         let piece = if n % 2 == 0 { &nothing } else { &an_octet };
         // The server may have closed by now.
-        let _ = client.send(&piece.repeat(4 * MIB / piece.len()));
+        let _ = (0..4 * MIB / piece.len()).try_for_each(|_| client.send(piece));
     }
     Ok(Vec::new())
 }

@@ -584,8 +584,20 @@ fn what_is_asked_of_the_protocol_is_measured() {
     }
     assert_eq!(found[1]["rounds"][0][1]["tls"], true);
     assert_eq!(found[2]["rounds"][0][0]["compressed"], true);
+    // Beside attackers the machine's share of the figure is told, by the same attackers at another server.
+    for (row, is_beside) in found.iter().zip([false, false, false, true, true]) {
+        let elsewhere = row["elsewhere"].as_array().unwrap();
+        assert_eq!(elsewhere.len(), usize::from(is_beside), "{row}");
+        assert!(elsewhere.iter().all(|times| times.as_f64().unwrap() > 0.0));
+        assert_eq!(row["rounds"][0].as_array().unwrap().len() == 3, is_beside);
+    }
     let page = read_whole(&RealDisk, &folder.path().join("report.md"), 1 << 16).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert_eq!(page.lines().count(), 2 + rows.len(), "{page}");
     assert!(page.contains("| POST, durable, 16 connections | at least 2000 articles/s |"));
+    assert_eq!(
+        page.matches("with the attackers at another server").count(),
+        2,
+        "{page}"
+    );
 }

@@ -55,23 +55,56 @@ fn come_first() {
     schedule("--fifo", "1");
 }
 
+fn again_and_again(attack: &Attack, target: &Target, is_over: &AtomicBool) -> Result<(), Error> {
+    stand_back();
+    let mut held: Vec<TcpStream> = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        if held.is_empty() {
+            held = attack.run(target)?;
+        } else {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    Ok(())
+}
+
+/// On a thread that stands back; what is started there does, too.
+pub(super) fn last<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    on_a_thread(stand_back, work)
+}
+
 /// On a thread that comes first.
 fn first<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    on_a_thread(come_first, work)
+}
+
+fn on_a_thread<T: Send>(
+    manner: fn(),
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     std::thread::scope(|scope| {
-        let working = scope.spawn(|| {
-            come_first();
+        let working = scope.spawn(move || {
+            manner();
             work()
         });
         working.join().map_err(|_| Error::WorkerLost)?
     })
 }
 
+/// What is done before attackers, beside those of another server, and beside those of this one.
+struct InTurn<T> {
+    alone: T,
+    elsewhere: T,
+    beside: T,
+}
+
 impl Found {
     /// How much longer was waited beside something.
-    fn ratio([alone, beside]: [f64; 2], reports: Vec<Report>) -> Self {
+    fn ratio(waited: &InTurn<f64>, reports: Vec<Report>) -> Self {
         Self {
-            value: beside / alone,
-            waited_us: Some([alone, beside]),
+            value: waited.beside / waited.alone,
+            waited_us: Some([waited.alone, waited.beside]),
+            elsewhere: Some(waited.elsewhere / waited.alone),
             reports,
         }
     }
@@ -82,6 +115,8 @@ impl Found {
 pub(super) struct Place<'a> {
     pub(super) machine: Machine<'a>,
     pub(super) target: Target,
+    /// Another server, which has only what nobody else wants of the processors.
+    pub(super) other: Target,
     pub(super) pid: u32,
     pub(super) seconds: f64,
     pub(super) progress: bool,
@@ -100,17 +135,22 @@ impl Place<'_> {
             Measure::InTls => self.in_tls(),
             Measure::Compressed => self.compressed(),
             Measure::Beside(attacks) => {
-                let [alone, beside] = self.in_turn(attacks, || self.reader())?;
+                let found = self.in_turn(attacks, || self.reader())?;
                 let of = |report: &Report| {
                     let p99 = report.percentile_99_us("ARTICLE");
                     p99.ok_or_else(|| self.wrong(report, "no article was read"))
                 };
-                let waited = [of(&alone)?, of(&beside)?];
-                Ok(Found::ratio(waited, vec![alone, beside]))
+                let waited = InTurn {
+                    alone: of(&found.alone)?,
+                    elsewhere: of(&found.elsewhere)?,
+                    beside: of(&found.beside)?,
+                };
+                let reports = vec![found.alone, found.beside, found.elsewhere];
+                Ok(Found::ratio(&waited, reports))
             }
             Measure::Coming(attacks) => {
                 let waited = self.in_turn(attacks, || self.newcomers())?;
-                Ok(Found::ratio(waited, Vec::new()))
+                Ok(Found::ratio(&waited, Vec::new()))
             }
         }
     }
@@ -196,17 +236,29 @@ impl Place<'_> {
         })
     }
 
-    /// The same alone, and beside attacks that are made again and again.
+    /// The same alone, and beside attacks that are made again and again: first on the other server, so that it can be told what of
+    /// their effect is this machine's, then on the one that is measured.
     fn in_turn<T>(
         &self,
         attacks: &[Attack],
         of: impl Fn() -> Result<T, Error>,
-    ) -> Result<[T; 2], Error> {
-        let alone = of()?;
+    ) -> Result<InTurn<T>, Error> {
+        Ok(InTurn {
+            alone: of()?,
+            elsewhere: Self::beside(attacks, &self.other, &of)?,
+            beside: Self::beside(attacks, &self.target, &of)?,
+        })
+    }
+
+    fn beside<T>(
+        attacks: &[Attack],
+        target: &Target,
+        of: impl Fn() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let is_over = AtomicBool::new(false);
-        let beside = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let is_over = &is_over;
-            let attack = |attack| scope.spawn(move || self.again_and_again(attack, is_over));
+            let attack = |attack| scope.spawn(move || again_and_again(attack, target, is_over));
             let attacking: Vec<_> = attacks.iter().map(attack).collect();
             let found = of();
             is_over.store(true, Ordering::Relaxed);
@@ -214,21 +266,7 @@ impl Place<'_> {
                 attack.join().map_err(|_| Error::WorkerLost)??;
             }
             found
-        })?;
-        Ok([alone, beside])
-    }
-
-    fn again_and_again(&self, attack: &Attack, is_over: &AtomicBool) -> Result<(), Error> {
-        stand_back();
-        let mut held: Vec<TcpStream> = Vec::new();
-        while !is_over.load(Ordering::Relaxed) {
-            if held.is_empty() {
-                held = attack.run(&self.target)?;
-            } else {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-        Ok(())
+        })
     }
 
     fn reader(&self) -> Result<Report, Error> {

@@ -2,18 +2,19 @@
 //!
 //! Invariant: what is compared is measured in turn on the same server, in rounds with fresh ones, and only figures of the same
 //! round make a ratio.  Attackers have what the server and the reader leave of the processors, and the reader comes first:
-//! elsewhere they have their own, and what one of them waits for this machine says nothing of the server.
+//! elsewhere they have their own, and what one of them waits for this machine says nothing of the server.  What is left of that is
+//! told by a control: the same attackers at another server.
 
 mod measure;
 mod page;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use newsreel_host::replace_file;
 use serde::Serialize;
 
-use self::measure::Place;
+use self::measure::{Place, last};
 use crate::attack::{ATTACKS, Attack, Target};
 use crate::compare::Spread;
 use crate::corpus::{self, Corpus, CorpusArgs, ListForm};
@@ -21,6 +22,12 @@ use crate::error::Error;
 use crate::load::Machine;
 use crate::report::Report;
 use crate::rivals::{CommandRival, Rival as _};
+
+/// The other server is at the same ports of this address, from which no attacker comes.
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+
+/// It takes no article, so little room will do.
+const SMALL: &str = "[[buffer]]\nname = \"SMALL\"\noctets = \"64MiB\"\nsparse = true\n";
 
 /// What to measure, and how often.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +46,7 @@ pub struct ProtocolArgs {
     pub rows: Vec<String>,
     /// The articles: seed, groups, size.
     pub corpus: CorpusArgs,
-    /// The server listens on this port of 127.0.0.1, and takes TLS on the next.
+    /// The server listens on this port of 127.0.0.1, and takes TLS on the next; another one, for attackers, on those of 127.0.1.1.
     pub port: u16,
     /// Show a progress bar on standard error when that is a terminal.
     pub progress: bool,
@@ -74,6 +81,9 @@ pub struct Row {
     pub is_met: bool,
     /// What a ratio of waiting times is of, in microseconds, in each round.
     pub waited_us: Vec<[f64; 2]>,
+    /// The control, in each round: the same figure where the attackers are at another server, which like them has only what
+    /// nobody else wants of the processors.  So much of it is this machine's.
+    pub elsewhere: Vec<f64>,
     /// What it was computed from, round by round.
     pub rounds: Vec<Vec<Report>>,
 }
@@ -92,6 +102,8 @@ struct Found {
     value: f64,
     /// What a ratio of waiting times is of, in microseconds.
     waited_us: Option<[f64; 2]>,
+    /// The same figure with the attackers at another server.
+    elsewhere: Option<f64>,
     /// What it was computed from.
     reports: Vec<Report>,
 }
@@ -205,23 +217,17 @@ fn run_round(
     };
     let corpus = Corpus::new(&corpus_args, machine.disk, machine.clock)?;
     let middle = corpus.first() + args.articles;
-    let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let target = Target {
-        server: address(args.port),
-        secure: address(args.port + 1),
-    };
-    let (groups, config) = (place.join("groups"), place.join("protocol.toml"));
+    let target = Target::at(Ipv4Addr::LOCALHOST, args.port);
+    let groups = place.join("groups");
     let list = corpus::list(corpus.groups().iter().map(String::as_str), ListForm::Names);
     replace_file(machine.disk, &groups, list.as_bytes())?;
-    configure(&config, &target, machine)?;
-    let program = args.program.display().to_string();
-    let mut server = CommandRival::newsreel(&program)
-        .listening_as_configured()
-        .with_words(&["--config", &config.display().to_string()]);
+    let mut server = configured(args, place, &target, "", machine)?;
     let running = server.start(place, target.server, &groups)?;
+    let (mut other_server, other) = start_other(args, &place.join("elsewhere"), machine)?;
     let place = Place {
         machine,
         target,
+        other,
         pid: running.pid,
         seconds: args.seconds,
         progress: args.progress,
@@ -233,11 +239,40 @@ fn run_round(
     for (kind, row) in kinds.iter().zip(rows) {
         row.add(place.measure(kind.measure)?);
     }
+    other_server.stop()?;
     server.stop()
 }
 
+/// Starts the other server, which has no groups.
+fn start_other(
+    args: &ProtocolArgs,
+    place: &Path,
+    machine: Machine<'_>,
+) -> Result<(CommandRival, Target), Error> {
+    machine.disk.create_dir_all(place)?;
+    let target = Target::at(OTHER, args.port);
+    let mut other = configured(args, place, &target, SMALL, machine)?.unprepared();
+    last(|| other.start(place, target.server, place))?;
+    Ok((other, target))
+}
+
+/// A server that listens there, with more in its configuration.
+fn configured(
+    args: &ProtocolArgs,
+    place: &Path,
+    target: &Target,
+    more: &str,
+    machine: Machine<'_>,
+) -> Result<CommandRival, Error> {
+    let config = place.join("protocol.toml");
+    configure(&config, target, more, machine)?;
+    let server = CommandRival::newsreel(&args.program.display().to_string());
+    let words = ["--config", &config.display().to_string()];
+    Ok(server.listening_as_configured().with_words(&words))
+}
+
 /// A certificate of its own, and this machine's addresses are limited as those of others are by default.
-fn configure(path: &Path, target: &Target, machine: Machine<'_>) -> Result<(), Error> {
+fn configure(path: &Path, target: &Target, more: &str, machine: Machine<'_>) -> Result<(), Error> {
     let made = rcgen::generate_simple_self_signed([target.secure.ip().to_string()]);
     let made = made.map_err(|error| Error::Program {
         program: "making a certificate".to_owned(),
@@ -245,7 +280,7 @@ fn configure(path: &Path, target: &Target, machine: Machine<'_>) -> Result<(), E
     })?;
     let config = format!(
         "[listen]\naddresses = [\"{}\"]\ntls_addresses = [\"{}\"]\nloopback_unlimited = false\n\n\
-         [tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n",
+         [tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n{more}",
         target.server, target.secure
     );
     let key = made.signing_key.serialize_pem();
@@ -270,6 +305,7 @@ impl Row {
             found: None,
             is_met: false,
             waited_us: Vec::new(),
+            elsewhere: Vec::new(),
             rounds: Vec::new(),
         }
     }
@@ -278,6 +314,7 @@ impl Row {
     fn add(&mut self, found: Found) {
         self.values.push(found.value);
         self.waited_us.extend(found.waited_us);
+        self.elsewhere.extend(found.elsewhere);
         self.rounds.push(found.reports);
         self.found = Spread::of(self.values.clone());
         self.is_met = self.found.is_some_and(|found| match self.asked {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Asked, ProtocolReport, Row};
+use crate::compare::Spread;
 
 impl ProtocolReport {
     /// For a terminal.
@@ -14,11 +15,12 @@ impl ProtocolReport {
             // Writing to a text cannot fail.
             let _ = writeln!(
                 text,
-                "{:10} {:>10} {} (asked: {}){met}",
+                "{:10} {:>10} {} (asked: {}{}){met}",
                 row.name,
                 found(row),
                 row.unit,
-                asked(row.asked)
+                asked(row.asked),
+                elsewhere(row)
             );
         }
         text
@@ -34,12 +36,13 @@ impl ProtocolReport {
             // Writing to a text cannot fail.
             let _ = writeln!(
                 text,
-                "| {} | {} {} | {mark}{}{mark}{} | {} |",
+                "| {} | {} {} | {mark}{}{mark}{}{} | {} |",
                 row.what,
                 asked(row.asked),
                 row.unit,
                 found(row),
                 beside(row),
+                elsewhere(row),
                 values.join(", ")
             );
         }
@@ -52,6 +55,15 @@ fn beside(row: &Row) -> String {
     let waited = row.waited_us.get(row.waited_us.len() / 2);
     waited.map_or_else(String::new, |[alone, beside]| {
         format!(" ({alone:.0}, then {beside:.0} us)")
+    })
+}
+
+/// The control.
+fn elsewhere(row: &Row) -> String {
+    let control = Spread::of(row.elsewhere.clone());
+    control.map_or_else(String::new, |control| {
+        let times = figure(control.median);
+        format!("; {times} with the attackers at another server")
     })
 }
 

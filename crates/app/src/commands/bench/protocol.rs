@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Groups that the articles are posted to
     #[arg(long, default_value_t = 300, value_parser = count(1, GROUPS_MAX))]
     groups: usize,
-    /// The server's port on 127.0.0.1; it takes TLS on the next
+    /// The server's port on 127.0.0.1; it takes TLS on the next. Another server, the control, has those of 127.0.1.1
     #[arg(long, default_value_t = 11_940, value_parser = clap::value_parser!(u16).range(1..65535))]
     port: u16,
     /// Write the table (Markdown) into this file

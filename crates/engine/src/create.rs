@@ -8,6 +8,7 @@ use newsreel_host::{Clock, Disk};
 use newsreel_journal::SpoolId;
 use newsreel_store::{PlannedBuffer, Store};
 use newsreel_wire::{BufferId, Position};
+use parking_lot::MutexGuard;
 
 use crate::config::EngineConfig;
 use crate::engine::{Engine, Progress};
@@ -143,6 +144,14 @@ impl Engine {
         Ok(if was_stopped { Ok(spool) } else { Err(spool) })
     }
 
+    /// One at a time changes the buffers, of a spool that takes articles.
+    fn changing_buffers(&self) -> Result<MutexGuard<'_, ()>, Error> {
+        match self.only_looks() {
+            true => Err(Error::Stopping),
+            false => Ok(self.shared.adding.lock()),
+        }
+    }
+
     /// The buffers of a configuration that could be added now: new ones, of sets that are in use.
     pub fn missing_buffers(&self, config: &EngineConfig) -> Vec<String> {
         self.shared.addition.missing(&config.store)
@@ -158,10 +167,7 @@ impl Engine {
         name: &str,
         progress: Progress<'_>,
     ) -> Result<(), Error> {
-        if self.only_looks() {
-            return Err(Error::Stopping);
-        }
-        let _one = self.shared.adding.lock();
+        let _one = self.changing_buffers()?;
         let buffer = self.shared.addition.make(&config.store, name, progress)?;
         self.ask(Request::Buffers(BufferChange::Add(Box::new(buffer))))
     }
@@ -171,10 +177,7 @@ impl Engine {
     /// # Errors
     /// When it is not in use, something in it is alive or may come, or the server stops.
     pub fn remove_buffer(&self, name: &str) -> Result<(), Error> {
-        if self.only_looks() {
-            return Err(Error::Stopping);
-        }
-        let _one = self.shared.adding.lock();
+        let _one = self.changing_buffers()?;
         let buffer = self.shared.retirement.let_go(name)?;
         self.ask(Request::Buffers(BufferChange::Remove(buffer)))
     }
@@ -202,10 +205,7 @@ impl Engine {
         name: &str,
         progress: Progress<'_>,
     ) -> Result<(), Error> {
-        if self.only_looks() {
-            return Err(Error::Stopping);
-        }
-        let _one = self.shared.adding.lock();
+        let _one = self.changing_buffers()?;
         match self
             .shared
             .addition

@@ -22,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
 use newsreel_store::{BufferReader, Chosen, RuleSubject, open_alone};
-use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
+use newsreel_wire::article::{self, ArticleFacts, Control, Headers, Known};
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, GroupName, IdHash, MessageId, SetId, Token, UnixTime,
     newsgroups, overview, xref,
@@ -31,6 +31,7 @@ use serde::Serialize;
 
 use crate::accept::{Candidate, CandidateBatch, Fed, Kept, PathEntry, small, span, span_of};
 use crate::config::Mode;
+use crate::control;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::moving::room::Target;
@@ -238,6 +239,11 @@ struct Coming {
     largest: u64,
 }
 
+/// What an article says to servers, if it does.
+fn control_of<'w>(headers: &Headers<'w>) -> Option<Control<'w>> {
+    headers.content(Known::Control).and_then(Control::parse)
+}
+
 /// A run of it.
 struct Attach<'a> {
     engine: &'a Engine,
@@ -379,7 +385,7 @@ impl Attach<'_> {
                 format: chosen.format,
                 groups: places.iter().map(|(group, _)| *group).collect(),
                 locks: locks.map(|locks| span_of(wire, locks)),
-                is_control: headers.get(Known::Control).is_some(),
+                is_control: control_of(&headers).is_some(),
                 is_mismatched: false,
                 asked: None,
                 expires: article::expires(&headers),
@@ -473,29 +479,36 @@ impl Attach<'_> {
         if self.engine.shared.config.sequencer.mode == Mode::Transit {
             return Ok(Some((chosen, Places::new())));
         }
-        let places = self.places(headers)?;
-        if places.is_empty() && headers.get(Known::Control).is_none() {
-            self.refuse(Reject::UnknownGroups.label());
-            return Ok(None);
+        let control = control_of(headers);
+        let mut places = self.places(headers, control.is_some())?;
+        match &control {
+            Some(control) if places.is_empty() => {
+                let filed_in = control::filed_in(&self.engine.shared, control);
+                places.extend(filed_in.into_iter().map(|group| (group, ArticleNumber(0))));
+            }
+            None if places.is_empty() => {
+                self.refuse(Reject::UnknownGroups.label());
+                return Ok(None);
+            }
+            _ => {}
         }
         Ok(Some((chosen, places)))
     }
 
-    /// Where it was filed, as far as the groups are here: by Xref, or, where it has none, by Newsgroups and without numbers.
-    fn places(&mut self, headers: &Headers<'_>) -> Result<Places, Error> {
+    /// Where it was filed, as far as the groups are here: by Xref, or, where it has none, by Newsgroups and without numbers.  A
+    /// control message that has none was filed nowhere, and what servers file by themselves no Newsgroups brings.
+    fn places(&mut self, headers: &Headers<'_>, is_control: bool) -> Result<Places, Error> {
         let mut named: Vec<(String, ArticleNumber)> = Vec::new();
         match headers.content(Known::Xref) {
             Some(content) => {
                 named.extend(xref::places(content).map(|(name, at)| (name.to_owned(), at)));
             }
+            None if is_control => {}
             None => {
                 let names =
                     newsgroups::split(headers.content(Known::Newsgroups).unwrap_or_default());
-                named.extend(
-                    names
-                        .flatten()
-                        .map(|name| (name.as_str().to_owned(), ArticleNumber(0))),
-                );
+                let names = names.flatten().filter(|name| !name.is_of_servers());
+                named.extend(names.map(|name| (name.as_str().to_owned(), ArticleNumber(0))));
             }
         }
         let groups_max = self.engine.shared.policy.load().articles.groups_max as usize;

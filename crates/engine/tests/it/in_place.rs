@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_engine::{
-    ArticleRef, Attached, Attaching, EngineConfig, Reason, Relocation, Withdrawal,
+    ArticleRef, Attached, Attaching, EngineConfig, GroupSpec, Reason, Relocation, Withdrawal,
 };
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, read_whole};
@@ -168,6 +168,62 @@ async fn an_article_gets_another_number_where_its_own_was_given() {
     assert_eq!(world.read(query, Part::Whole).await, Some(text));
     let world = world.restart();
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A cancel that had been filed nowhere came into the group of its Newsgroups, and all behind it had other numbers.
+#[tokio::test]
+async fn a_control_message_without_xref_is_filed_as_one_that_comes() {
+    let old = World::new(config(ROOM));
+    let control = |n: usize, groups: &str, what: &str| {
+        let (id, text) = article(n, groups);
+        let text = String::from_utf8(text).unwrap();
+        let field = format!("Control: {what}\r\nSubject: ");
+        (id, text.replacen("Subject: ", &field, 1).into_bytes())
+    };
+    let sent = [
+        article(1, "misc.test"),
+        control(2, "misc.test", "cancel <9@t.example>"),
+        control(3, "misc.new", "newgroup misc.new"),
+        article(4, "misc.test"),
+    ];
+    assert_eq!(old.send(&sent).await, [Outcome::Accepted; 4]);
+    let lines = old.lines("misc.test").await;
+    assert_eq!(lines.len(), 2);
+    for (in_place, groups) in [
+        (false, &[][..]),
+        (true, &[][..]),
+        (false, &["control"][..]),
+        (true, &["control", "control.cancel"][..]),
+    ] {
+        let (_, world) = beside(&old);
+        let specs = groups.iter().copied().map(GroupSpec::new).collect();
+        world.engine.add_groups(specs).unwrap();
+        for dry_run in [true, false] {
+            let what = Attaching {
+                make_groups: true,
+                in_place,
+                ..self::in_place(dry_run)
+            };
+            let report = world.engine.attach(&what, &mut |_, _| true).unwrap();
+            assert_eq!(counts(&report), (4, 0, 0), "{in_place} {groups:?}");
+            assert_eq!(report.groups_made, Vec::<String>::new());
+        }
+        let renamed: Vec<String> = lines.iter().map(|line| renamed(line)).collect();
+        assert_eq!(world.lines("misc.test").await, renamed);
+        let mut filed = Vec::new();
+        for group in groups {
+            filed.push(world.lines(group).await.len());
+        }
+        let expected: &[usize] = match groups.len() {
+            0 => &[],
+            1 => &[2],
+            _ => &[1, 1],
+        };
+        assert_eq!(filed, expected, "{in_place} {groups:?}");
+        assert!(world.by_id("<2@t.example>").await.is_some());
+        let world = world.restart();
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
 }
 
 /// A cancel is noted here alone, and the article does not come again.

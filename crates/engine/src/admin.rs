@@ -461,7 +461,11 @@ impl Sequencer {
         let mut hints = Vec::new();
         self.store.checkpoint(&mut hints);
         self.checkpoints.stage = Stage::Frozen {
-            task: Box::new(Task { frozen, hints }),
+            task: Box::new(Task {
+                frozen,
+                hints,
+                draining: self.store.draining(),
+            }),
             state,
         };
         Ok(())
@@ -519,13 +523,23 @@ impl Sequencer {
 
     /// A checkpoint came back: from now on the views read its files, and the log before may go.
     pub(crate) fn checkpoint_written(&mut self, written: Written) {
-        let Written { frozen, error } = written;
+        let Written {
+            frozen,
+            error,
+            has_emptied,
+        } = written;
         self.checkpoints.stage = Stage::Idle;
+        let is_over = self.checkpoints.is_last || self.broken.is_some();
+        if has_emptied && self.open.frame.is_empty() && !is_over {
+            // There may be no other commit for long.
+            let _ = self.record(kind::HOLE);
+        }
         if let Some(error) = error {
             tracing::error!(%error, "a checkpoint failed; the log is kept and it is tried again");
             let task = Box::new(Task {
                 frozen,
                 hints: Vec::new(),
+                draining: Vec::new(),
             });
             let retry_ms = self.shared.now_ms() + RETRY_MS;
             self.checkpoints.stage = Stage::Failed { task, retry_ms };

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use newsreel_index::Frozen;
 use newsreel_store::CheckpointWrite;
-use newsreel_wire::Sequence;
+use newsreel_wire::{BufferId, Position, Sequence};
 
+use crate::emptied::Emptied;
 use crate::mend::Mender;
 use crate::shared::Shared;
 use crate::vacating::Vacating;
@@ -22,6 +23,8 @@ pub(crate) struct Task {
     pub(crate) frozen: Frozen,
     /// Headers and bitmaps of the buffers.
     pub(crate) hints: Vec<Box<dyn CheckpointWrite>>,
+    /// Retired buffers, and where they stood.
+    pub(crate) draining: Vec<(BufferId, Position)>,
 }
 
 /// How a checkpoint came out.
@@ -29,6 +32,8 @@ pub(crate) struct Task {
 pub(crate) struct Written {
     pub(crate) frozen: Frozen,
     pub(crate) error: Option<newsreel_index::Error>,
+    /// Nothing is left in a retired buffer: it drains with the next commit.
+    pub(crate) has_emptied: bool,
 }
 
 /// The sequencer's side: when the next one is due, and the one under way.
@@ -70,11 +75,16 @@ const MENDING: Duration = Duration::from_millis(1);
 pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: impl FnMut(Written)) {
     let mut mender = Mender::new(Arc::clone(shared));
     let mut vacating = Vacating::new(Arc::clone(shared));
+    let mut emptied = Emptied::new(Arc::clone(shared));
     let mut wait = STEP;
     loop {
         match tasks.recv_timeout(wait) {
             Ok(task) => {
-                written(write(task));
+                let has_emptied = emptied.look(&task.draining);
+                written(Written {
+                    has_emptied,
+                    ..write(task)
+                });
                 wait = pace(shared);
             }
             Err(RecvTimeoutError::Timeout) if mender.step() => wait = MENDING,
@@ -112,5 +122,6 @@ fn write(mut task: Task) -> Written {
     Written {
         frozen: task.frozen,
         error,
+        has_emptied: false,
     }
 }

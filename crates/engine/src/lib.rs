@@ -21,6 +21,7 @@ mod config;
 mod control;
 mod counters;
 mod create;
+mod emptied;
 mod engine;
 mod error;
 mod expected;

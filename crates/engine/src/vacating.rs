@@ -9,11 +9,12 @@
 //! empty the whole history, and then the overview, are asked whether they lead to anything in it: once, however many of its articles
 //! were withdrawn.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use newsreel_index::TokenWalk;
 use newsreel_store::{BufferReader, RecordScan, ScanRange, Scanned};
-use newsreel_wire::{IdHash, MessageId, Position, Token};
+use newsreel_wire::{BufferId, IdHash, MessageId, Position, Token};
 
 use crate::error::Error;
 use crate::shared::Shared;
@@ -223,7 +224,8 @@ impl Front {
             self.buffer.vacated(token.position().cycle());
             return Ok(false);
         }
-        if let Some(token) = self.only_listed(shared, asking.below)? {
+        let stretch = self.confirmed..asking.below;
+        if let Some(token) = only_listed(shared, self.buffer.id(), &stretch)? {
             self.keeps(&token);
             self.confirmed = token.position();
             self.buffer.vacated(token.position().cycle());
@@ -233,27 +235,6 @@ impl Front {
         self.confirmed = asking.below;
         self.buffer.vacated(asking.below.cycle());
         Ok(true)
-    }
-
-    /// The first article that the overview has in front of here, and of which the history knows nothing: it may have lost it.
-    fn only_listed(&self, shared: &Shared, below: Position) -> Result<Option<Token>, Error> {
-        let (views, mut first): (_, Option<Token>) = (&shared.views, None);
-        let (stretch, mut failed) = (self.confirmed..below, None);
-        let listed = |_, column: &newsreel_index::Column, id: &[u8]| {
-            let is_first = first.is_none_or(|first| column.token.position() < first.position());
-            let hash = MessageId::parse(id).map(|id| shared.id_hash(id));
-            let Some(hash) = hash.ok().filter(|_| is_first) else {
-                return;
-            };
-            match views.history().lookup(&hash) {
-                Ok(None) => first = Some(column.token),
-                Ok(Some(_)) => {}
-                Err(error) => failed = Some(error),
-            }
-        };
-        let buffer = self.buffer.id();
-        views.overview().rows_within(buffer, &stretch, listed)?;
-        failed.map_or(Ok(first), |error| Err(error.into()))
     }
 
     /// A file stays because something should be in it that was not met.
@@ -269,4 +250,28 @@ impl Front {
             );
         }
     }
+}
+
+/// The first article that the overview has in a stretch of a buffer, and of which the history knows nothing: it may have lost it.
+pub(crate) fn only_listed(
+    shared: &Shared,
+    buffer: BufferId,
+    stretch: &Range<Position>,
+) -> Result<Option<Token>, Error> {
+    let (views, mut first): (_, Option<Token>) = (&shared.views, None);
+    let mut failed = None;
+    let listed = |_, column: &newsreel_index::Column, id: &[u8]| {
+        let is_first = first.is_none_or(|first| column.token.position() < first.position());
+        let hash = MessageId::parse(id).map(|id| shared.id_hash(id));
+        let Some(hash) = hash.ok().filter(|_| is_first) else {
+            return;
+        };
+        match views.history().lookup(&hash) {
+            Ok(None) => first = Some(column.token),
+            Ok(Some(_)) => {}
+            Err(error) => failed = Some(error),
+        }
+    };
+    views.overview().rows_within(buffer, stretch, listed)?;
+    failed.map_or(Ok(first), |error| Err(error.into()))
 }

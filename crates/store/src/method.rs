@@ -571,6 +571,10 @@ pub trait BufferReader: Send + Sync + Debug {
     /// No article is left in cycles below this one.
     fn vacated(&self, _cycle: u32) {}
 
+    /// No article is left of those that were placed before here.  A buffer that is retired and takes nothing drains at once then, with
+    /// the next commit.
+    fn emptied(&self, _end: Position) {}
+
     /// Walks the records.
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
 

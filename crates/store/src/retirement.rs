@@ -1,7 +1,7 @@
 //! Buffers that take nothing new: said while the spool is written, kept in the register of buffers.
 //!
 //! What was said is durable before it holds.  A retired buffer drains as the rest of its set is overwritten (see
-//! `methods/cnfs/set.rs`): its articles go oldest first, by reservations in the log like any other's.  With the last of those, or by the
+//! `methods/cnfs/set.rs`): its articles go oldest first, by reservations in the log like any other's, and all at once where none of them is alive.  With the last of those, or by the
 //! start behind it, it is noted that nothing is left, and from then on the configuration may forget it; where the register cannot be
 //! written, or nothing ever lay in it, by the next checkpoint.  No article is touched here.
 
@@ -163,6 +163,15 @@ impl Retirement {
             });
         }
         Ok(buffer)
+    }
+
+    /// Buffers that are retired and have something left, or may have.
+    pub(crate) fn draining(&self) -> Vec<BufferId> {
+        let buffers = self.buffers.read();
+        let draining = buffers
+            .iter()
+            .filter(|one| one.is_retired() && !one.is_drained());
+        draining.map(|one| one.id).collect()
     }
 
     /// Buffers in which nothing is left and of which that is not noted yet.

@@ -424,6 +424,17 @@ impl Store {
         }
     }
 
+    /// Retired buffers that are not drained, and where they stand.
+    #[must_use]
+    pub fn draining(&self) -> Vec<(BufferId, Position)> {
+        let (draining, mut marks) = (self.retirement.draining(), Vec::new());
+        if !draining.is_empty() {
+            self.marks(&mut marks);
+        }
+        marks.retain(|mark| draining.contains(&mark.buffer));
+        marks.iter().map(|mark| (mark.buffer, mark.end)).collect()
+    }
+
     /// Told of each article that the log has since the last checkpoint, in order, before `resume`: so tools find it.
     pub fn replayed(&mut self, token: &Token) {
         if let Some(set) = self.set_of(token.buffer()) {

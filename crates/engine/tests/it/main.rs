@@ -21,6 +21,7 @@ mod crash;
 mod cutting;
 mod damage;
 mod each;
+mod emptying;
 mod expiring;
 mod faults;
 mod feeding;

@@ -47,6 +47,8 @@ pub(crate) struct Buffer {
     pub(crate) lacks: Mutex<Vec<Range<Position>>>,
     /// It takes nothing new, and what it has goes as the rest of its set is overwritten.
     retired: AtomicBool,
+    /// Of what was placed before here nothing is alive; zero: that was not found.
+    emptied: AtomicU64,
     /// Positions below are gone.
     floor: AtomicU64,
     /// Behind the last record that was placed.
@@ -115,6 +117,7 @@ impl Buffer {
             read_only: parts.read_only,
             lacks: Mutex::default(),
             retired: AtomicBool::new(false),
+            emptied: AtomicU64::new(0),
             floor: AtomicU64::new(hints.reserved.one_cycle_before().0),
             end: AtomicU64::new(hints.end.0),
             arrival: AtomicU64::new(hints.arrival.0),
@@ -235,6 +238,16 @@ impl Buffer {
     /// Whether it is retired and nothing in it is alive any more.
     pub(crate) fn is_drained(&self) -> bool {
         self.is_retired() && self.floor().0 >= self.end.load(Ordering::SeqCst)
+    }
+
+    /// Nothing that was placed before here is alive, though it was not overwritten.
+    pub(crate) fn emptied_before(&self, end: Position) {
+        self.emptied.store(end.0, Ordering::SeqCst);
+    }
+
+    /// Whether that is known of all that was placed before here.
+    pub(crate) fn is_emptied(&self, end: Position) -> bool {
+        self.emptied.load(Ordering::SeqCst) == end.0
     }
 
     /// Takes it out of use; what is in it can still be read.

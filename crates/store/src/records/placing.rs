@@ -547,7 +547,7 @@ impl Filling {
     }
 
     /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them, and as fast as
-    /// others of its set are overwritten.  Asked for in vain it is asked for again.
+    /// others of its set are overwritten; all at once where none of them is alive.  Asked for in vain it is asked for again.
     pub(crate) fn drain(&self) -> Option<Reservation> {
         let geometry = self.buffer.geometry();
         // One cycle behind this is where its last article ends.
@@ -555,6 +555,14 @@ impl Filling {
         let last = Position::checked(next.cycle().checked_add(1)?, next.offset())?;
         let owed = u64::try_from(self.owed >> OWED_SHIFT).unwrap_or(u64::MAX);
         let left = geometry.distance(self.reserved, last);
+        // What lies there and an older log does not know is not for it to let go.
+        let is_empty = !self.is_distrusted && self.buffer.is_emptied(self.next);
+        if is_empty {
+            return (last > self.reserved).then_some(Reservation {
+                buffer: self.buffer.id,
+                up_to: last,
+            });
+        }
         if owed < left.min(self.region()) {
             return None;
         }

@@ -98,6 +98,10 @@ impl BufferReader for Buffer {
         self.home.vacated(cycle);
     }
 
+    fn emptied(&self, end: Position) {
+        self.emptied_before(end);
+    }
+
     fn read(
         &self,
         token: &Token,

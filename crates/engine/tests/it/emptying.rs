@@ -1,0 +1,106 @@
+//! Retired buffers in which no article is alive though nothing was overwritten.
+
+use newsreel_engine::{ArticleRef, Reason, Withdrawal};
+use newsreel_service::Outcome;
+
+use crate::attaching::{ARTICLES, ROOM, filled, source};
+use crate::world::{World, article, config};
+
+/// What the store says of a buffer, in a word.
+fn state(world: &World, name: &str) -> String {
+    let reports = world.engine.inspect_store().unwrap();
+    let report = reports.iter().find(|it| it.status.name == name).unwrap();
+    let word = report.status.state.split(':').next().unwrap();
+    word.to_owned()
+}
+
+/// The buffer of an article; none: it is not here.
+fn buffer_of(world: &World, n: usize) -> Option<String> {
+    let found = world.engine.article(&id(n)).unwrap()?;
+    let (buffer, _) = found.token.split_once(':').unwrap();
+    Some(buffer.to_owned())
+}
+
+fn id(n: usize) -> ArticleRef {
+    ArticleRef::Id(format!("<{n}@t.example>"))
+}
+
+fn withdraw(world: &World, articles: &[usize]) {
+    for some in articles.chunks(100) {
+        let ids: Vec<ArticleRef> = some.iter().map(|n| id(*n)).collect();
+        let outcomes = world.engine.withdraw(&ids, Reason::Cancelled).unwrap();
+        assert!(outcomes.iter().all(|it| *it == Withdrawal::Done));
+    }
+}
+
+/// It stayed retired until the other had come around.
+#[tokio::test]
+async fn a_retired_buffer_that_was_never_used_drains_at_once() {
+    let world = World::new(config(ROOM));
+    assert!(world.engine.retire_buffer("C1", true).unwrap());
+    world.seal();
+    world.wait_until("drained", |world| state(world, "C1") == "drained");
+    let mut world = world.restart();
+    for round in 0..2 {
+        assert_eq!(
+            state(&world, "C1"),
+            if round == 0 { "drained" } else { "ok" }
+        );
+        let all: Vec<usize> = (round * 800..(round + 1) * 800).collect();
+        for some in all.chunks(100) {
+            let some: Vec<_> = some.iter().map(|n| filled(*n)).collect();
+            let outcomes = world.send(&some).await;
+            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+        }
+        world.seal();
+        let buffers: Vec<_> = all.iter().map(|n| buffer_of(&world, *n)).collect();
+        assert!(buffers.iter().all(Option::is_some), "{round}");
+        let has_some = buffers.contains(&Some("C1".to_owned()));
+        assert_eq!(has_some, round == 1);
+        assert_eq!(world.problems(), Vec::<String>::new());
+        if round == 0 {
+            assert!(world.engine.retire_buffer("C1", false).unwrap());
+        }
+        world = world.restart();
+    }
+}
+
+/// All of it was cancelled, and it stayed retired.  One article that is alive keeps it, also one that is filed in no group.
+#[tokio::test]
+async fn a_retired_buffer_of_which_all_was_withdrawn_drains_with_the_last() {
+    let (world, _) = source(false).await;
+    let last = ARTICLES;
+    let (name, text) = article(last, "misc.test");
+    let text = String::from_utf8(text).unwrap();
+    let text = text.replacen("Subject: ", "Control: cancel <x@t.example>\r\nSubject: ", 1);
+    let sent = world.send(&[(name, text.into_bytes())]).await;
+    assert_eq!(sent, [Outcome::Accepted]);
+    let buffer = buffer_of(&world, last).unwrap();
+    let (gone, others): (Vec<usize>, Vec<usize>) =
+        (0..ARTICLES).partition(|n| buffer_of(&world, *n).as_ref() == Some(&buffer));
+    assert!(gone.len() > 100 && others.len() > 100, "{}", gone.len());
+
+    assert!(world.engine.retire_buffer(&buffer, true).unwrap());
+    world.seal();
+    withdraw(&world, &gone[1..]);
+    world.seal();
+    withdraw(&world, &gone[..1]);
+    let mut world = world;
+    for _ in 0..2 {
+        // What a checkpoint finds comes with a commit behind it.
+        world.seal();
+        world.seal();
+        assert_eq!(state(&world, &buffer), "retired");
+        assert!(buffer_of(&world, last).is_some());
+        world = world.restart();
+    }
+    withdraw(&world, &[last]);
+    world.seal();
+    world.wait_until("drained", |world| state(world, &buffer) == "drained");
+    for _ in 0..2 {
+        assert_eq!(state(&world, &buffer), "drained");
+        assert!(others.iter().all(|n| buffer_of(&world, *n).is_some()));
+        assert_eq!(world.problems(), Vec::<String>::new());
+        world = world.restart();
+    }
+}

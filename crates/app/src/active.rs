@@ -141,18 +141,20 @@ fn describe(listed: &mut Listed, file: Named<'_>) {
 }
 
 /// Says of groups that are listed when they were made, and by whom, by the lines of an `active.times` file (name, seconds, creator); of
-/// several about a group the last counts.
+/// several about a group the last counts.  A file of which no line can be used is another one, and is told.
 pub(crate) fn date(listed: &mut Listed, file: Named<'_>) {
-    let mut made = HashMap::new();
+    let (mut made, mut is_other) = (HashMap::new(), true);
     for (line, octets) in lines(file.octets) {
         let mut words = octets.split(u8::is_ascii_whitespace);
         let mut word = || words.find(|word| !word.is_empty()).unwrap_or_default();
         let name = String::from_utf8_lossy(word()).into_owned();
+        let seconds = number(word(), "time in seconds");
+        is_other &= seconds.is_err();
         // Groups that are no more stay in it.
         if !listed.lines.contains_key(&name) {
             continue;
         }
-        let said = number(word(), "time in seconds").and_then(|seconds| {
+        let said = seconds.and_then(|seconds| {
             let by = legacy_text(word());
             match by.len() > GROUP_TEXT_OCTETS_MAX || by.contains(' ') {
                 true => Err(format!(
@@ -175,6 +177,16 @@ pub(crate) fn date(listed: &mut Listed, file: Named<'_>) {
     }
     for group in &mut listed.groups {
         group.made = made.remove(&group.name);
+    }
+    if is_other {
+        let first = lines(file.octets).next();
+        listed.bad.push(BadLine {
+            file: file.name.to_owned(),
+            line: first.map_or(1, |(line, _)| line),
+            what: "no line of it is a name, seconds and a creator, as in INN's active.times: it gives no group its time"
+                .to_owned(),
+            is_group: false,
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! `newsreel access explain|bans`: what somebody may do, and why; and who is refused since their logins failed.
 //!
-//! What is explained are the rules of a configuration, the same as the server's; nothing is asked of a running server.  Bans are in
-//! the memory of a server that runs, and nowhere else.
+//! What is explained are the rules of a configuration, the same as the server's; a running server is asked only whether the address is
+//! refused at present.  Bans are in its memory, and nowhere else.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -10,12 +10,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use newsreel_feed::Hosts;
 use newsreel_host::RealDisk;
-use newsreel_net::access::{Grant, User, Who};
+use newsreel_net::access::{Grant, User, Who, is_within};
 use newsreel_users::Users;
 use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
 use crate::config::Config;
+use crate::control::client::Client;
 use crate::control::request::Request;
 use crate::output;
 use crate::server::hosts::look_up;
@@ -127,6 +128,7 @@ fn explain(who: &Who, config: &Config, spool: &SpoolArgs) -> Result<()> {
         .filter_map(|(name, why)| Some((*name, (*why)?)))
         .collect();
     let grant = rules.find(who);
+    let ban = ban_of(who.address, config);
     if spool.json {
         let passed: Vec<Value> = passed
             .iter()
@@ -134,15 +136,29 @@ fn explain(who: &Who, config: &Config, spool: &SpoolArgs) -> Result<()> {
             .collect();
         output::json(
             &json!({"address": address, "rule": grant.map(|it| &it.name),
-            "grants": grant.map(|it| granted(it)), "passed_over": passed}),
+            "grants": grant.map(|it| granted(it)), "passed_over": passed, "ban": ban}),
         )?;
     } else {
-        output::text(&text(address, grant.map(AsRef::as_ref), &passed))?;
+        let mut said = text(address, grant.map(AsRef::as_ref), &passed);
+        if let Some(ban) = ban {
+            let failed = output::count(ban["failures"].as_u64().unwrap_or_default(), "login");
+            let (network, left_s) = (output::cell(&ban["network"]), &ban["left_s"]);
+            let address = address.to_canonical();
+            let _ = writeln!(
+                said,
+                "{address} is refused at present: {failed} of {network} failed, and it stays so for {left_s} s; \
+                 `newsreel access bans --lift {address}` lets it in"
+            );
+        }
+        output::text(&said)?;
     }
     match grant {
         Some(_) => Ok(()),
         None if rules.login_helps(who, |_| true) && who.user.is_none() => {
-            anyhow::bail!("no access rule is for {address} before a login")
+            anyhow::bail!(
+                "no access rule is for {address} before a login: it is let in to log in, and `newsreel access explain {address} USER` \
+                 says what that gives it"
+            )
         }
         None if rules.tls_helps(who, |_| true)
             && !config.tls.certificate.as_os_str().is_empty() =>
@@ -151,6 +167,16 @@ fn explain(who: &Who, config: &Config, spool: &SpoolArgs) -> Result<()> {
         }
         None => anyhow::bail!("no access rule is for {address}: it is refused"),
     }
+}
+
+/// The ban that an address is under, as a running server tells it.
+fn ban_of(address: IpAddr, config: &Config) -> Option<Value> {
+    let mut client = Client::connect(&config.server.spool).ok()??;
+    let asked = client.ask(&Request::AccessBans { lift: None }, &mut |_| {});
+    let answer = asked.ok()?;
+    let mut bans = answer["bans"].as_array()?.iter();
+    let is_its = |ban: &&Value| is_within(address, ban["network"].as_str().unwrap_or_default());
+    bans.find(is_its).cloned()
 }
 
 /// A user of the spool, with its groups; or one of the program's, with those that are said.

@@ -90,6 +90,7 @@ fn server(status: &Value, read_only: bool) -> Facts {
     facts.push(("version", cell(&status["version"])));
     facts.push(("mode", mode));
     let paused = match &status["paused"] {
+        Value::Null if server.is_null() => "no".to_owned(),
         Value::Null => "no, articles are taken".to_owned(),
         why => cell(why),
     };
@@ -270,6 +271,20 @@ pub(super) fn connections(connections: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nobody took any where no server ran.
+    #[test]
+    fn that_articles_are_taken_is_said_of_a_server_alone() {
+        let paused = |status: &Value| {
+            let facts = server(status, false);
+            let fact = facts.into_iter().find(|(name, _)| *name == "paused");
+            fact.unwrap().1
+        };
+        let running = json!({"server": {"pid": 1}, "paused": null});
+        assert_eq!(paused(&running), "no, articles are taken");
+        assert_eq!(paused(&json!({"server": null, "paused": null})), "no");
+        assert_eq!(paused(&json!({"server": null, "paused": "why"})), "why");
+    }
 
     #[test]
     fn one_is_no_plural_and_figures_have_units() {

@@ -42,14 +42,20 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  newsreel user passwd ada\n  newsreel user passwd ada < password.txt"
     )]
     Passwd(Named),
-    /// Put a user into these groups, and out of all others
-    #[command(after_help = "Example:\n  newsreel user groups ada --group staff --group moderators")]
+    /// Show a user's groups, or put it into these and out of all others
+    #[command(
+        after_help = "Examples:\n  newsreel user groups ada\n  newsreel user groups ada --group staff --group moderators\n  \
+                      newsreel user groups ada --none"
+    )]
     Groups {
         #[command(flatten)]
         named: Named,
-        /// A group of users; may be given several times, or not at all
+        /// A group of users that it is in from now on; may be given several times
         #[arg(long, value_name = "GROUP")]
         group: Vec<String>,
+        /// It is in no group from now on
+        #[arg(long, conflicts_with = "group")]
+        none: bool,
     },
     /// Show who can log in
     #[command(after_help = "Example:\n  newsreel user list --json")]
@@ -77,9 +83,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             let password = password(&named.name)?;
             change(named, Change::Password(password), "has a new password")
         }
-        Verb::Groups { named, group } => {
-            change(named, Change::Groups(group.clone()), "has these groups")
-        }
+        Verb::Groups { named, group, none } => match (group.is_empty(), none) {
+            (true, false) => groups(named),
+            (true, true) => change(named, Change::Groups(Vec::new()), "has no groups"),
+            (false, _) => {
+                let done = format!("has the groups {}", group.join(", "));
+                change(named, Change::Groups(group.clone()), &done)
+            }
+        },
         Verb::Lock(named) => change(named, Change::Lock(true), "locked"),
         Verb::Unlock(named) => change(named, Change::Lock(false), "unlocked"),
         Verb::Remove(named) => change(named, Change::Remove, "removed"),
@@ -104,6 +115,22 @@ fn change(named: &Named, change: Change, done: &str) -> Result<()> {
         return output::json(&json!({"user": named.name, "done": done}));
     }
     output::text(&format!("{}: {done}\n", named.name))
+}
+
+/// The groups of a user, which stay as they are.
+fn groups(named: &Named) -> Result<()> {
+    let name = &named.name;
+    let Some(user) = users(&named.spool)?.find(name)? else {
+        bail!("there is no user {name}; `newsreel user list` shows who there is");
+    };
+    if named.spool.json {
+        return output::json(&json!({"user": name, "groups": user.groups}));
+    }
+    let groups = match user.groups.is_empty() {
+        true => "no groups".to_owned(),
+        false => user.groups.join(", "),
+    };
+    output::text(&format!("{name}: {groups}\n"))
 }
 
 fn list(spool: &SpoolArgs) -> Result<()> {

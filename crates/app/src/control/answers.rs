@@ -78,7 +78,11 @@ pub(crate) fn answer(
             status,
             description,
             high,
-        } => group_set(engine, &name, (status, description, high), progress),
+            dry_run,
+        } => {
+            let change = group_change(status, description, high);
+            groups::set(engine, &name, &change, dry_run, progress)
+        }
         Request::GroupRemove { names, dry_run } => {
             groups::remove(engine, &names, dry_run, progress)
         }
@@ -124,18 +128,16 @@ fn no_cache() -> Result<Value, String> {
     Err("no caching server runs here: this is a spool of its own".to_owned())
 }
 
-fn group_set(
-    engine: &Engine,
-    name: &str,
-    (status, description, high): (Option<String>, Option<String>, Option<u64>),
-    progress: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Value, String> {
-    let change = GroupChange {
+fn group_change(
+    status: Option<String>,
+    description: Option<String>,
+    high: Option<u64>,
+) -> GroupChange {
+    GroupChange {
         status,
         description,
         high: high.map(ArticleNumber),
-    };
-    groups::set(engine, name, &change, progress)
+    }
 }
 
 fn stop(server: &dyn Running) -> Result<Value, String> {

@@ -197,11 +197,12 @@ fn counted(groups: usize) -> String {
     output::count(groups as u64, "group")
 }
 
-/// Changes one group, or all that match, alike; as they are then.
+/// Changes one group, or all that match, alike; as they are then, or, where that is only asked, as they are.
 pub(super) fn set(
     engine: &Engine,
     which: &str,
     wanted: &GroupChange,
+    dry_run: bool,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
     let groups = meant(engine, which)?;
@@ -216,6 +217,9 @@ pub(super) fn set(
         return Err(format!(
             "a group cannot be an alias of itself: {target:?}; nothing was changed"
         ));
+    }
+    if dry_run {
+        return Ok(json!({"changed": groups, "dry_run": true}));
     }
     let changes: Vec<_> = groups
         .iter()

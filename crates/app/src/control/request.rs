@@ -72,6 +72,9 @@ pub(crate) enum Request {
         description: Option<String>,
         /// New high mark, if it is higher.
         high: Option<u64>,
+        /// Only say which would be changed.
+        #[serde(default)]
+        dry_run: bool,
     },
     /// Remove groups.
     GroupRemove {
@@ -357,6 +360,7 @@ impl Request {
         match self {
             Self::GroupAdd { dry_run, .. } => dry_run.is_none(),
             Self::GroupRemove { dry_run, .. }
+            | Self::GroupSet { dry_run, .. }
             | Self::GroupDescribe { dry_run, .. }
             | Self::ControlApprove { dry_run, .. }
             | Self::ControlForget { dry_run, .. }
@@ -369,7 +373,7 @@ impl Request {
             | Self::StoreAttach { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::Cache { asked } => asked.writes(),
-            Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
+            Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
         }
     }

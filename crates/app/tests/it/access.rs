@@ -109,13 +109,27 @@ fn users_log_in_as_they_are_at_that_moment() {
     assert!(again.contains("there is a user ada already"), "{again}");
     let explained = |who: &str| spool.json(&["access", "explain", "192.0.2.1", who]);
     assert_eq!(explained("ada")["rule"], "staff");
-    spool.text(&["user", "groups", "ada"]);
+    // To ask for her groups took them away.
+    assert_eq!(spool.text(&["user", "groups", "ada"]), "ada: staff\n");
+    assert_eq!(explained("ada")["rule"], "staff");
+    let words = ["user", "groups", "ada", "--group", "b", "--group", "staff"];
+    assert_eq!(spool.text(&words), "ada: has the groups b, staff\n");
+    let shown = spool.json(&["user", "groups", "ada"]);
+    assert_eq!(
+        shown,
+        serde_json::json!({"user": "ada", "groups": ["b", "staff"]})
+    );
+    let both = spool.error(&["user", "groups", "ada", "--none", "--group", "b"]);
+    assert!(both.contains("cannot be used with"), "{both}");
+    let none = spool.text(&["user", "groups", "ada", "--none"]);
+    assert_eq!(none, "ada: has no groups\n");
+    assert_eq!(spool.text(&["user", "groups", "ada"]), "ada: no groups\n");
     assert_eq!(explained("ada")["rule"], "any");
     let unknown = spool.error(&["access", "explain", "192.0.2.1", "eve"]);
     assert!(unknown.contains("there is no user eve"), "{unknown}");
     let nobody = spool.error(&["access", "explain", "192.0.2.1"]);
     assert!(
-        nobody.contains("no access rule is for 192.0.2.1 before a login"),
+        nobody.contains("no access rule is for 192.0.2.1 before a login: it is let in to log in"),
         "{nobody}"
     );
     spool.text(&["user", "lock", "ada"]);
@@ -407,6 +421,8 @@ fn bans_are_listed_and_lifted_beside_the_server() {
         .piped(&["user", "add", "ada"], "correct-horse\n")
         .unwrap();
     assert_eq!(spool.text(&["access", "bans"]), "nobody is refused\n");
+    let explained = |address| spool.text(&["access", "explain", address, "ada"]);
+    assert!(!explained("127.0.0.1").contains("refused"));
     let lift = |whom| spool.error(&["access", "bans", "--lift", whom]);
     let nothing = lift("192.0.2.1");
     assert!(
@@ -426,6 +442,16 @@ fn bans_are_listed_and_lifted_beside_the_server() {
         said.starts_with("NETWORK") && said.contains("127.0.0.1/32"),
         "{said}"
     );
+    // That an address is shut out `explain` did not say.
+    let shut_out = explained("::ffff:127.0.0.1");
+    assert!(
+        shut_out.contains("is refused at present: 1 login of 127.0.0.1/32 failed, ")
+            && shut_out.contains("`newsreel access bans --lift 127.0.0.1"),
+        "{shut_out}"
+    );
+    assert!(!explained("127.0.0.2").contains("refused"));
+    let json = spool.json(&["access", "explain", "127.0.0.1", "ada"]);
+    assert_eq!(json["ban"]["network"], "127.0.0.1/32", "{json}");
     let refused = || {
         let stream = std::net::TcpStream::connect(server.address).unwrap();
         let mut line = String::new();

@@ -801,6 +801,9 @@ fn posts_wait_and_reading_goes_on_without_the_server() {
     let posts = listed["posts"].as_array().unwrap();
     assert_eq!(posts.len(), POSTS as usize, "{listed}");
     assert_eq!(posts[0]["servers"][0]["standing"], "waits", "{listed}");
+    // What was said of a post was that it is not kept here.
+    let said = posts[0]["servers"][0]["said"].as_str().unwrap();
+    assert!(said.starts_with("this server is offline"), "{said}");
     let text = cache_said(&cache, &["queue", "show", "1"]).unwrap();
     assert!(text.ends_with("\n\nbody of <11@t.example>\n"), "{text}");
     let edited = cache.folder.path().join("post.txt");

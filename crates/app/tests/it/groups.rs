@@ -99,6 +99,16 @@ fn groups_of_inn_keep_the_times_at_which_they_were_made() {
         spool.json(&["group", "show", "misc.alias"])["status"],
         "=misc.old"
     );
+    // Another file, of which no line could be used, was taken without a word.
+    let other = file(&spool, "newsgroups", "# Texts\n\nmisc.old Old ones\n");
+    for (times, line) in [(&other, 3), (&file(&spool, "nothing", ""), 1)] {
+        let told = spool.json(&["group", "import", &more, "--times", times, "--dry-run"]);
+        let bad = &told["bad"];
+        let bad = bad.as_array().unwrap().last().unwrap();
+        assert_eq!((&bad["file"], &bad["line"]), (&json!(times), &json!(line)));
+        let what = bad["what"].as_str().unwrap();
+        assert!(what.contains("as in INN's active.times"), "{what}");
+    }
     let server = spool.serve();
     let mut client = NewsClient::connect(server.address);
     assert!(
@@ -292,6 +302,25 @@ fn wildmats_name_the_groups_to_change_and_to_remove() {
     let said = spool.text(&set(&["alt.*,!alt.keep", "--status", "n"]));
     assert_eq!(said, "changed 60 groups\n");
     assert_eq!((status("alt.*", "n"), status("*", "y")), (60, 3));
+    // High marks cannot be taken back, and which groups would get one could not be seen before.
+    let dry = ["misc.?", "--high", "9", "--status", "n", "--dry-run"];
+    let seen = spool.json(&set(&dry));
+    let names: Vec<&str> = seen["changed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (names, &seen["dry_run"]),
+        (vec!["misc.a", "misc.b"], &json!(true))
+    );
+    let said = spool.text(&set(&dry));
+    assert!(
+        said.ends_with("dry run: 2 groups would be changed\n"),
+        "{said}"
+    );
+    assert_eq!(status("misc.?", "n"), 0);
     let changed = spool.json(&set(&["misc.?", "--high", "7"]));
     assert_eq!(
         (&changed[0]["high"], &changed[1]["name"]),

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use newsreel_host::Clock;
 use newsreel_net::LineLimit;
 use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Pool};
-use newsreel_service::Reject;
 use newsreel_service::posting::IdMaker;
+use newsreel_service::{Reject, ServiceError};
 use newsreel_wire::MessageId;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
@@ -144,6 +144,10 @@ impl<C: Connect> One<C> {
     ) -> Delivery {
         let mut client = match self.lend().await {
             Ok(client) => client,
+            Err(ServiceError::Offline) => {
+                let why = "this server is offline; it is sent when that is over";
+                return Delivery::Away(why.to_owned());
+            }
             Err(error) => return Delivery::Away(error.to_string()),
         };
         let said = |code: u16, text: &[u8]| format!("{code} {}", String::from_utf8_lossy(text));

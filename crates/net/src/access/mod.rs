@@ -26,6 +26,7 @@ pub use door::{Denied, Door, Gate, Login};
 pub use failures::{Ban, FAILURES_KEPT_MAX};
 pub use known::{KNOWN_MAX, KNOWN_OF_ONE_MAX};
 pub use login::{ClearText, Credentials, LoginConfig, Logins, ScramKeys, User};
+pub use network::is_within;
 pub use pace::Pace;
 pub use rules::{Grant, Rules, Who};
 pub use turns::TURN_WAIT_MAX;

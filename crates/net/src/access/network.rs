@@ -13,6 +13,12 @@ pub(super) enum Network {
     Net(IpNet),
 }
 
+/// Whether an address is in a network that is written as an address, or an address with a slash and a length.
+#[must_use]
+pub fn is_within(address: IpAddr, network: &str) -> bool {
+    net_of(network).is_some_and(|net| net.contains(&address.to_canonical()))
+}
+
 /// Reads an address, or an address with a slash and a length; what is IPv4 in IPv6 (`::ffff:192.0.2.1`) is IPv4.
 pub(super) fn net_of(text: &str) -> Option<IpNet> {
     let net: IpNet = match text.parse::<IpAddr>() {

@@ -51,6 +51,8 @@ fn said(pinned: &Value) -> String {
         .map(|pin| format!("{}\n", output::foreign(&cell(pin))))
         .collect();
     let (now, most) = (octets(&pinned["octets"]), octets(&pinned["octets_max"]));
-    text += &format!("{now} of {most} stay for what is pinned\n");
+    text += &format!(
+        "{now} of {most} are used: so much of what is pinned would have gone by now, and is kept\n"
+    );
     text
 }

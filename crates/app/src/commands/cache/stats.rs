@@ -186,7 +186,8 @@ fn kept(cache: &Value) -> Vec<(&'static str, String)> {
             octets(&cache["pinned_octets_max"]),
         );
         let pins = output::foreign(&pins.join(" "));
-        facts.push(("pinned", format!("{pins}, {now} of {most} stay for it")));
+        let kept = format!("{now} of {most} used to keep what would have gone");
+        facts.push(("pinned", format!("{pins}, {kept}")));
     }
     facts
 }

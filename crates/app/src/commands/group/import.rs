@@ -93,7 +93,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     match reserved.count() {
         0 => {}
         count => output::warning(&format!(
-            "{count} of the names begin with one that RFC 5536 reserves for what is no newsgroup"
+            "{count} of the names {} with one that RFC 5536 reserves for what is no newsgroup",
+            if count == 1 { "begins" } else { "begin" }
         )),
     }
     if spool.json {
@@ -286,6 +287,7 @@ fn raise(
                 status: status.map(str::to_owned),
                 description: None,
                 high,
+                dry_run: false,
             };
             let change = || {
                 format!(

@@ -54,7 +54,8 @@ pub(crate) enum Verb {
     #[command(
         after_help = "Examples:\n  newsreel group set misc.test --description 'For tests'\n  \
                       newsreel group set misc.old --status =misc.test\n  \
-                      newsreel group set 'alt.*,!alt.binaries.*' --status n"
+                      newsreel group set 'alt.*,!alt.binaries.*' --status n\n  \
+                      newsreel group set 'comp.*' --high 5000 --dry-run"
     )]
     Set(SetArgs),
     /// Remove groups; their articles stay where else they are filed
@@ -135,8 +136,11 @@ pub(crate) struct SetArgs {
     /// Numbering goes on above this, if it is higher
     #[arg(long)]
     high: Option<u64>,
+    /// Change nothing; say which groups would be changed
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
-    spool: SpoolArgs,
+    spool: LookArgs,
 }
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
@@ -204,6 +208,7 @@ fn set(args: &SetArgs) -> Result<()> {
         status,
         description,
         high,
+        dry_run,
         spool,
     } = args;
     if status.is_none() && description.is_none() && high.is_none() {
@@ -217,8 +222,12 @@ fn set(args: &SetArgs) -> Result<()> {
         status: status.clone(),
         description: description.clone(),
         high: *high,
+        dry_run: *dry_run,
     };
-    let changed = access::change(spool, request)?;
+    let changed = access::ask(spool, request)?;
+    if *dry_run {
+        return would_change(spool, &changed);
+    }
     match changed.as_array() {
         Some(groups) if !spool.json => said(&format!(
             "changed {}",
@@ -226,6 +235,17 @@ fn set(args: &SetArgs) -> Result<()> {
         )),
         _ => group_said(spool, &changed),
     }
+}
+
+/// The groups as they are, which would be changed.
+fn would_change(spool: &SpoolArgs, answer: &Value) -> Result<()> {
+    if spool.json {
+        return output::json(answer);
+    }
+    let rows = answer["changed"].as_array().map_or(&[][..], Vec::as_slice);
+    output::text(&output::table(COLUMNS, rows))?;
+    let count = output::count(rows.len() as u64, "group");
+    said(&format!("dry run: {count} would be changed"))
 }
 
 fn forget_lost(spool: &SpoolArgs) -> Result<()> {

@@ -552,7 +552,12 @@ fn of_sets(buffers: &Value) -> String {
     }
     let several = sets.iter().filter(|(_, (_, buffers))| *buffers > 1);
     let lines = several.map(|(set, (articles, buffers))| {
-        format!("set {set}: {articles} articles in {buffers} buffers\n")
+        let many = if articles == "1" {
+            "article"
+        } else {
+            "articles"
+        };
+        format!("set {set}: {articles} {many} in {buffers} buffers\n")
     });
     lines.collect()
 }
@@ -611,6 +616,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// It was "1 articles".
+    #[test]
+    fn a_set_has_one_article_or_several() {
+        let row = |articles: u64| json!({"set": "main", "set_articles": articles});
+        for (articles, said) in [(1, "1 article"), (0, "0 articles"), (2, "2 articles")] {
+            let line = of_sets(&json!([row(articles), row(articles)]));
+            assert_eq!(line, format!("set main: {said} in 2 buffers\n"));
+        }
+    }
 
     #[test]
     fn long_states_stand_below_the_table() {

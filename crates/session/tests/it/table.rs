@@ -23,7 +23,7 @@ const SITE_LISTS: &[&str] = &[
 ];
 
 /// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine; and that of
-/// a `[[peer]]`, whose tests are `path::` of the program and in `feed::filter`.
+/// a `[[peer]]`, whose tests are `path::` of the program and in `feed::filter`; that a mail was refused is tried with the mails.
 const NOT_SHOWN: &[Reject] = &[
     Reject::NotFromPeer,
     Reject::PeerGroups,
@@ -35,6 +35,7 @@ const NOT_SHOWN: &[Reject] = &[
     Reject::PeerDistribution,
     Reject::PeerShare,
     Reject::NoStorageRule,
+    Reject::MailRefused,
     Reject::Undecodable,
     Reject::RefusedElsewhere,
 ];

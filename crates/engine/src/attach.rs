@@ -482,7 +482,8 @@ impl Attach<'_> {
         let control = control_of(headers);
         let mut places = self.places(headers, control.is_some())?;
         match &control {
-            Some(control) if places.is_empty() => {
+            // One whose Xref names groups that are not here was filed as that says.
+            Some(control) if headers.content(Known::Xref).is_none() => {
                 let filed_in = control::filed_in(&self.engine.shared, control);
                 places.extend(filed_in.into_iter().map(|group| (group, ArticleNumber(0))));
             }

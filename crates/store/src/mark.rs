@@ -1,7 +1,7 @@
 //! The mark in the directory of a set: the directory is the set's, and its disk is mounted.
 //!
 //! A set makes its directory when it has none, so one whose disk is not mounted would go on below the mount point, where nobody finds
-//! anything again.  The register says that there is a mark ([`Register::is_marked`]); where that is so and there is none, the set is not
+//! anything again.  The register says that there is a mark ([`crate::register::Register::is_marked`]); where that is so and there is none, the set is not
 //! opened.  The mark is durable before the register says so.  One that is damaged, or empty, is as good as a whole one and is
 //! written again: whoever has lost a disk for good makes an empty one.  Format: docs/formats/spool.md.
 //!

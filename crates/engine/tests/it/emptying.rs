@@ -104,3 +104,31 @@ async fn a_retired_buffer_of_which_all_was_withdrawn_drains_with_the_last() {
         world = world.restart();
     }
 }
+
+/// What was owed while there was nothing left fell due when it was retired the next time: 725 of 1,500 articles went at once.
+#[tokio::test]
+async fn a_buffer_that_is_retired_again_owes_nothing_of_the_time_before() {
+    let world = World::new(config(ROOM));
+    let send = async |articles: std::ops::Range<usize>| {
+        for from in articles.clone().step_by(100) {
+            let some: Vec<_> = (from..articles.end.min(from + 100)).map(filled).collect();
+            let outcomes = world.send(&some).await;
+            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+        }
+        world.seal();
+    };
+    assert!(world.engine.retire_buffer("C1", true).unwrap());
+    world.seal();
+    world.wait_until("drained", |world| state(world, "C1") == "drained");
+    send(0..800).await;
+    assert!(world.engine.retire_buffer("C1", false).unwrap());
+    send(800..1600).await;
+    let is_there = |n: &usize| buffer_of(&world, *n).as_deref() == Some("C1");
+    let there: Vec<usize> = (800..1600).filter(is_there).collect();
+    assert!(there.len() > 100, "{}", there.len());
+    assert!(world.engine.retire_buffer("C1", true).unwrap());
+    send(1600..1620).await;
+    world.seal();
+    let gone = there.iter().filter(|n| !is_there(n)).count();
+    assert_eq!(gone, 0, "of {}", there.len());
+}

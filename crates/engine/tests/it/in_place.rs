@@ -226,6 +226,36 @@ async fn a_control_message_without_xref_is_filed_as_one_that_comes() {
     }
 }
 
+/// What was in a group that is not here came into `control`, and what lay there got other numbers.
+#[tokio::test]
+async fn a_control_message_with_xref_is_filed_as_that_says() {
+    let old = World::new(config(ROOM));
+    let specs = vec![GroupSpec::new("control.cancel")];
+    old.engine.add_groups(specs).unwrap();
+    let (id, text) = article(1, "misc.test");
+    let text = String::from_utf8(text).unwrap();
+    let text = text.replacen("Subject: ", "Control: cancel <9@t.example>\r\nSubject: ", 1);
+    let sent = [(id, text.into_bytes()), article(2, "misc.test")];
+    assert_eq!(old.send(&sent).await, [Outcome::Accepted; 2]);
+    assert_eq!(old.lines("control.cancel").await.len(), 1);
+    for in_place in [false, true] {
+        let (_, world) = beside(&old);
+        world
+            .engine
+            .add_groups(vec![GroupSpec::new("control")])
+            .unwrap();
+        let what = Attaching {
+            make_groups: false,
+            in_place,
+            ..self::in_place(false)
+        };
+        let report = world.engine.attach(&what, &mut |_, _| true).unwrap();
+        assert_eq!(counts(&report), (2, 0, 0));
+        assert_eq!(world.lines("control").await, Vec::<String>::new());
+        assert_eq!(world.lines("misc.test").await.len(), 1);
+    }
+}
+
 /// A cancel is noted here alone, and the article does not come again.
 #[tokio::test]
 async fn what_is_cancelled_is_gone_here_and_untouched_there() {

@@ -539,20 +539,32 @@ impl Filling {
     }
 
     /// It is retired, and others of its set, with so much room together, are about to overwrite `octets`: the same share of
-    /// it goes.
+    /// it goes, and no more than it has.
     pub(crate) fn owe(&mut self, octets: u64, others: u64) {
+        let last = self.last_to_go().unwrap_or_default();
+        let left = self.buffer.geometry().distance(self.reserved, last);
         let share = u128::from(octets) * u128::from(self.buffer.geometry().capacity());
         let share = (share << OWED_SHIFT) / u128::from(others.max(1));
         self.owed = self.owed.saturating_add(share);
+        self.owed = self.owed.min(u128::from(left) << OWED_SHIFT);
+    }
+
+    /// It takes articles: nothing of it goes but by itself.
+    pub(crate) const fn owe_nothing(&mut self) {
+        self.owed = 0;
+    }
+
+    /// What a retired buffer is reserved up to when nothing in it is left: one cycle behind its last article.
+    fn last_to_go(&self) -> Option<Position> {
+        let next = self.buffer.geometry().page_up(self.next)?;
+        Position::checked(next.cycle().checked_add(1)?, next.offset())
     }
 
     /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them, and as fast as
     /// others of its set are overwritten; all at once where none of them is alive.  Asked for in vain it is asked for again.
     pub(crate) fn drain(&self) -> Option<Reservation> {
         let geometry = self.buffer.geometry();
-        // One cycle behind this is where its last article ends.
-        let next = geometry.page_up(self.next)?;
-        let last = Position::checked(next.cycle().checked_add(1)?, next.offset())?;
+        let last = self.last_to_go()?;
         let owed = u64::try_from(self.owed >> OWED_SHIFT).unwrap_or(u64::MAX);
         let left = geometry.distance(self.reserved, last);
         // What lies there and an older log does not know is not for it to let go.

@@ -183,8 +183,10 @@ impl StorageMethod for Cnfs {
         let others = fillings.filter(|one| one.buffer.is_for_articles());
         let others = others.map(|one| one.buffer.geometry().capacity()).sum();
         for filling in &mut self.fillings {
-            if filling.buffer.is_retired() {
-                filling.owe(octets, others);
+            match filling.buffer.is_retired() {
+                true => filling.owe(octets, others),
+                // Where it takes articles again what was owed before is not theirs.
+                false => filling.owe_nothing(),
             }
         }
     }

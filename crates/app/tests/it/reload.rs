@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use newsreel_host::{Disk as _, RealDisk, read_whole};
+use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
 use serde_json::Value;
 
 use crate::client::NewsClient;
@@ -658,12 +658,12 @@ impl World {
     /// A disk with nothing else to do ends a commit before the next large article is read.
     fn keep_disk_busy(&self, is_over: &AtomicBool) {
         let path = self.spool.path().with_file_name("busy");
+        let file = RealDisk.open(&path, OpenMode::CreateOrOpen).unwrap();
         while !is_over.load(Ordering::Relaxed) {
-            let mut file = std::fs::File::create(&path).unwrap();
-            file.write_all(&vec![0; 4 << 20]).unwrap();
+            file.write_at(&vec![0; 4 << 20], 0).unwrap();
             file.sync_all().unwrap();
         }
-        std::fs::remove_file(&path).unwrap();
+        RealDisk.remove(&path).unwrap();
     }
 
     fn go_together(&self, articles: usize, body: usize) -> bool {

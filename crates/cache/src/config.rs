@@ -33,6 +33,8 @@ pub struct CacheConfig {
     /// Octets of articles that stay for the groups that are pinned (`newsreel cache pin`), whatever `policy` says; never more than half
     /// of `octets`.
     pub pinned_octets: u64,
+    /// Where the overview of articles comes from that are kept and not large.
+    pub overview: OverviewKind,
     /// Overview that is kept, octets. That of the groups asked for longest ago goes first.
     pub overview_octets: u64,
     /// Articles in memory, octets.
@@ -113,6 +115,18 @@ pub enum PolicyKind {
     Gdsf,
 }
 
+/// Where the overview of articles comes from that are kept and not large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum OverviewKind {
+    /// It is kept, as the upstream server told it, whether the article is kept or not.
+    #[default]
+    Stored,
+    /// It is made from the article each time: what is kept of it is the message-id. It takes a fifth of the room, some microseconds
+    /// for each line, and a read of the disk where the article is not in memory; where an article has gone the upstream server is asked again.
+    Made,
+}
+
 impl Default for CacheConfig {
     fn default() -> Self {
         Self {
@@ -122,6 +136,7 @@ impl Default for CacheConfig {
             policy: PolicyKind::Lrug,
             policy_articles_max: 1_000_000,
             pinned_octets: 256 << 20,
+            overview: OverviewKind::Stored,
             overview_octets: 128 << 20,
             memory_octets: 32 << 20,
             overview_memory_octets: 32 << 20,
@@ -201,6 +216,7 @@ impl CacheConfig {
             octets: self.octets,
             large_octets: self.large_octets,
             overview_octets: self.overview_octets,
+            makes_lines: self.overview == OverviewKind::Made,
             memory_octets: self.memory_octets,
             overview_memory_octets: self.overview_memory_octets,
             table_memory_octets: usize::try_from(self.table_memory_octets).unwrap_or(usize::MAX),

@@ -3,12 +3,13 @@
 //! Files of certificates and passwords are read for each connection, so that renewed ones need no reload; one that cannot be
 //! used is said where the peer's connections are, and the peer's articles wait.  What is sent then is the link's matter.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_host::{Disk, read_whole};
 use newsreel_net::client::{Client, Login, Remote, Security, Trust};
@@ -23,8 +24,24 @@ pub const SECRET_OCTETS_MAX: usize = 1 << 20;
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
+/// A connection that was made.
+pub struct Dialled {
+    /// The connection.
+    pub io: Box<dyn Io>,
+    /// How long the peer's system took to answer, however busy the peer is.
+    pub reached_in: Duration,
+}
+
+impl Debug for Dialled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialled")
+            .field("reached_in", &self.reached_in)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A connection that is being made.
-pub(crate) type Dialling<'d> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'd>>;
+pub(crate) type Dialling<'d> = Pin<Box<dyn Future<Output = io::Result<Dialled>> + Send + 'd>>;
 
 /// Makes connections, as far as a peer that waits for commands.
 pub trait Dial: Send + Sync + Debug {
@@ -54,9 +71,11 @@ impl Dial for NetDial {
             let remote = remote.map_err(io::Error::other)?;
             let remote = remote.map_err(io::Error::other)?;
             let client = Client::connect(&remote).await.map_err(io::Error::other)?;
+            let reached_in = client.reached_in();
             let io = client.into_io();
             let io = io.ok_or_else(|| io::Error::other("the peer says more than it was asked"))?;
-            Ok(Box::new(io) as Box<dyn Io>)
+            let io = Box::new(io);
+            Ok(Dialled { io, reached_in })
         })
     }
 }

@@ -36,7 +36,7 @@ pub use config::{
     FeedConfig, FeedContent, FeedKind, FeedsConfig, FileForm, Packing, PeerConfig, PeerTls,
     PeersConfig, problems,
 };
-pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
+pub use dial::{Dial, Dialled, Io, NetDial, SECRET_OCTETS_MAX};
 pub use fate::{Fate, SEARCHED_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};

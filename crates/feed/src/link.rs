@@ -11,7 +11,7 @@ use std::time::Duration;
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Rest, Word};
 use crate::dial::Dial;
@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_secs(120);
 const UNSENT_MAX: usize = 256 * 1024;
 /// No line of an answer is longer.
 const LINE_MAX: usize = 4096;
-/// A peer that answers sooner is near: what is under way is with it and not on its way.  Its answers are left to come together while it has
+/// A peer that is reached sooner is near: what is under way is with it and not on its way.  Its answers are left to come together while it has
 /// enough to do, for each would wake us, and on the same machine it would have less of the processors.
 const NEAR: Duration = Duration::from_millis(2);
 const READ_OCTETS: usize = 16 * 1024;
@@ -89,17 +89,17 @@ impl Link {
         self.worker
             .feed
             .link_is(self.worker.number, LinkState::Connecting);
-        let io = match timeout(CONNECT, self.dial.dial(&self.worker.feed.peer)).await {
-            Ok(Ok(io)) => io,
+        let dialled = match timeout(CONNECT, self.dial.dial(&self.worker.feed.peer)).await {
+            Ok(Ok(dialled)) => dialled,
             Ok(Err(error)) => return End::Failed(error.to_string()),
             Err(_) => return End::Failed("no connection came about in time".to_owned()),
         };
-        let (reader, writer) = tokio::io::split(io);
+        let (reader, writer) = tokio::io::split(dialled.io);
         let mut lines = Lines::new(reader);
         let mut wire = Wire {
             lines: &mut lines,
             writer,
-            is_near: false,
+            is_near: dialled.reached_in < NEAR,
         };
         match timeout(ANSWER, wire.begin()).await {
             Ok(Ok(manner)) => self.converse(wire, manner).await,
@@ -378,9 +378,7 @@ struct Wire<'l, R, W> {
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<'_, R, W> {
     /// Asks whether the peer streams.
     async fn begin(&mut self) -> Result<Manner, String> {
-        let asked = Instant::now();
         let streams = self.ask("MODE STREAM\r\n").await?;
-        self.is_near = asked.elapsed() < NEAR;
         match streams.get(..3) {
             Some("203") => Ok(Manner::Streaming),
             Some("500" | "501") => Ok(Manner::Ihave),

@@ -41,7 +41,7 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
         ],
         [4, 4, 6]
     );
-    assert_eq!(count("none", "null"), 2);
+    assert_eq!(count("none", "null"), 3);
     for figure in figures {
         let trips = figure["round_trips"].as_u64().unwrap();
         match figure["asked"].as_str().unwrap() {
@@ -55,6 +55,7 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
     }
     let facts = &told["facts"][0];
     assert_eq!(facts["prefetched"], 200, "{facts}");
+    assert!(facts["overview_made_ms"].as_f64().unwrap() > 0.0, "{facts}");
     // Of 400 groups a hundred have changed: their lines, and no others.
     let refresh = facts["refresh_octets"].as_u64().unwrap();
     assert!((1000..=6000).contains(&refresh), "{facts}");

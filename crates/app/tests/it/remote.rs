@@ -129,6 +129,7 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
         octets: KeepSettings::OCTETS_MIN,
         large_octets: 2000,
         overview_octets: 1 << 20,
+        makes_lines: false,
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
         table_memory_octets: 1 << 20,

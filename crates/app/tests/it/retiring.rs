@@ -49,10 +49,14 @@ fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
     let spool = Spool::new();
     let server = spool.serve();
     spool.text(&["group", "add", "misc.test"]);
+    let said = spool.text(&["store", "retire", "A", "--dry-run"]);
+    assert!(said.contains("\nnothing in it is alive: "), "{said}");
     feed(&server, 0..40);
     let (_, before) = state(&spool, "A");
     assert!(before > 0 && state(&spool, "B").1 > 0, "both have some");
 
+    let said = spool.text(&["store", "retire", "B", "--dry-run"]);
+    assert!(said.contains(" of it are alive, and go as"), "{said}");
     let only_said = spool.json(&["store", "retire", "A", "--dry-run"]);
     assert_eq!(
         (&only_said["new"], &only_said["dry_run"]),

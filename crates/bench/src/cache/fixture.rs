@@ -81,6 +81,14 @@ fn article(group: &str, number: u64, now: UnixTime) -> String {
 }
 
 impl Fixture {
+    /// The same where whoever is asked has articles of its own.
+    pub(super) const fn absent(self) -> Self {
+        Self {
+            is_there: false,
+            ..self
+        }
+    }
+
     /// The names of all groups.
     pub(super) fn names(&self) -> impl Iterator<Item = String> + use<> {
         let rest = self.groups.saturating_sub(BUSY + QUIET);

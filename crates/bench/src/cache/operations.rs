@@ -43,6 +43,9 @@ impl Operation {
     /// Those of the paper: what is read by them for the first time is a miss.
     pub(super) const PAPER: [Self; 4] = [Self::List, Self::Articles, Self::Overview, Self::Groups];
 
+    /// Those that a server that does nothing is asked, too.
+    pub(super) const NULL: [Self; 3] = [Self::Articles, Self::ById, Self::Groups];
+
     /// What it is called in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -3,10 +3,9 @@
 //! Invariant: a figure is the time of a reader whose answers were all right; a hit is counted as one only if nothing went over the link
 //! meanwhile.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use newsreel_host::replace_file;
@@ -20,11 +19,10 @@ use crate::corpus::{self, ListForm};
 use crate::error::Error;
 use crate::load::Machine;
 use crate::measure::process::ServerLook;
-use crate::null::{NullArgs, NullServer};
 use crate::rivals::{CommandRival, Inn, Rival, Running};
 
 /// Hits are read so often, and the fastest counts: who else runs on this machine takes time.
-const HITS: usize = 3;
+const HITS: usize = 5;
 /// So often all articles are read for the processor time of one, of which the kernel tells hundredths of a second.
 const COSTED: usize = 50;
 /// More than an article takes in a buffer, in the mean.
@@ -115,6 +113,10 @@ pub struct Facts {
     pub us_per_hit: f64,
     /// The same where fifty are asked for at a time.
     pub us_per_hit_pipelined: f64,
+    /// Microseconds of processor time of a server that does nothing, for an article, one by one.
+    pub us_per_null: f64,
+    /// Milliseconds for the overview of the busy groups, made from articles that are kept.
+    pub overview_made_ms: f64,
     /// Seconds in which `cache prefetch` fetched the busy groups, and how many articles that were.
     pub prefetch_s: f64,
     /// ... and how many articles that were.
@@ -183,8 +185,14 @@ pub fn run(
         let near = [LINKS[0].to_owned()];
         bench.in_front_of("INN", &mut Inn::new(programs, &articles), &near)?;
     }
-    bench.null()?;
     Ok(bench.report)
+}
+
+/// An address of which the port was free a moment ago.
+fn free_address() -> Result<SocketAddr, Error> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map_err(Error::EventLoop)
 }
 
 /// Buffers that keep all articles of the busy groups.
@@ -279,16 +287,38 @@ impl Bench<'_> {
             let trips = cache.link.round_trips();
             self.note(figure(operation, Asked::Miss, took, trips));
         }
+        let mut null = self.null();
+        let nothing = null.start(&cache.directory, free_address()?, Path::new(""))?;
         for operation in Operation::ALL {
-            let mut fastest = Duration::MAX;
+            let mut fastest = [Duration::MAX; 2];
+            // By turns: the machine is not always as fast.
             for _ in 0..HITS {
                 let took = self.timed(|| operation.run(address, &self.has))?;
-                fastest = fastest.min(took);
+                fastest[0] = fastest[0].min(took);
+                if Operation::NULL.contains(&operation) {
+                    let took = self.timed(|| operation.run(nothing.address, &self.has.absent()))?;
+                    fastest[1] = fastest[1].min(took);
+                }
             }
             let trips = cache.link.round_trips();
-            self.note(figure(operation, Asked::Hit, fastest, trips));
+            self.note(figure(operation, Asked::Hit, fastest[0], trips));
+            if Operation::NULL.contains(&operation) {
+                self.note(figure(operation, Asked::Null, fastest[1], 0));
+            }
         }
+        null.stop()?;
         cache.server.stop()
+    }
+
+    /// A server that does nothing, a process like the cache: what the machine takes for answers alone.
+    fn null(&self) -> CommandRival {
+        let program = self.args.program.display().to_string();
+        let groups = self.has.groups.to_string();
+        let articles = self.has.articles.to_string();
+        let mut words = vec![program.as_str(), "bench", "null", "--listen", "{address}"];
+        words.extend(["--groups", &groups, "--articles", &articles]);
+        words.extend(["--article-octets", "3500"]);
+        CommandRival::new("a do-nothing server", &words, None)
     }
 
     /// Starts a cache with nothing kept.
@@ -349,21 +379,16 @@ impl Bench<'_> {
             Ok(())
         })?;
         facts.prefetch_s = took.as_secs_f64();
-        let look = || ServerLook::take(self.machine.disk, cache.running.pid);
-        let us_per_hit = |operation: Operation| -> Result<f64, Error> {
-            operation.run(cache.running.address, &self.has)?;
-            ServerLook::wait_for_rest(look);
-            let before = look();
-            for _ in 0..COSTED {
-                operation.run(cache.running.address, &self.has)?;
-            }
-            let spent = look().since(&before).cpu.as_secs_f64();
-            Ok(spent * 1e6 / (COSTED as u64 * self.has.read().max(1)) as f64)
-        };
-        facts.us_per_hit = us_per_hit(Operation::Articles)?;
-        facts.us_per_hit_pipelined = us_per_hit(Operation::Pipelined)?;
-        facts.memory_octets = look().rss_octets();
+        facts.us_per_hit = self.us_each(&cache.running, Operation::Articles, &self.has)?;
+        facts.us_per_hit_pipelined =
+            self.us_each(&cache.running, Operation::Pipelined, &self.has)?;
+        let look = ServerLook::take(self.machine.disk, cache.running.pid);
+        facts.memory_octets = look.rss_octets();
         cache.server.stop()?;
+        let mut null = self.null();
+        let nothing = null.start(&cache.directory, free_address()?, Path::new(""))?;
+        facts.us_per_null = self.us_each(&nothing, Operation::Articles, &self.has.absent())?;
+        null.stop()?;
         let took = self.timed(|| {
             let started =
                 cache
@@ -387,7 +412,45 @@ impl Bench<'_> {
         Operation::List.run(cache.running.address, &self.has)?;
         facts.refresh_octets = cache.link.octets();
         cache.server.stop()?;
+        facts.overview_made_ms = self.overview_made(name, near)?;
         Ok(facts)
+    }
+
+    /// Microseconds of a server's processor time for an article.
+    fn us_each(&self, server: &Running, operation: Operation, has: &Fixture) -> Result<f64, Error> {
+        let look = || ServerLook::take(self.machine.disk, server.pid);
+        operation.run(server.address, has)?;
+        ServerLook::wait_for_rest(look);
+        let before = look();
+        for _ in 0..COSTED {
+            operation.run(server.address, has)?;
+        }
+        let spent = look().since(&before).cpu.as_secs_f64();
+        Ok(spent * 1e6 / (COSTED as u64 * has.read().max(1)) as f64)
+    }
+
+    /// Milliseconds for the overview of the busy groups where it is made from articles, all of which are kept.
+    fn overview_made(&self, name: &str, near: (SocketAddr, Pace)) -> Result<f64, Error> {
+        let more = "overview = \"made\"\nlist_refresh_s = 86400";
+        let mut cache = self.cache(&format!("{name}-made"), near, more)?;
+        self.prefetch(&cache.directory.join("cache"))?;
+        let _ = cache.link.round_trips();
+        let mut fastest = Duration::MAX;
+        for _ in 0..HITS {
+            let reading = || Operation::Overview.run(cache.running.address, &self.has);
+            fastest = fastest.min(self.timed(reading)?);
+        }
+        let trips = cache.link.round_trips();
+        cache.server.stop()?;
+        match trips {
+            0 => Ok(fastest.as_secs_f64() * 1000.0),
+            trips => Err(Error::Program {
+                program: "newsreel cache".to_owned(),
+                why: format!(
+                    "it made overview from articles that are kept, and went over the link {trips} times for it"
+                ),
+            }),
+        }
     }
 
     /// Has the busy groups fetched; how many articles came.
@@ -423,51 +486,6 @@ impl Bench<'_> {
         said.get("articles")
             .and_then(serde_json::Value::as_u64)
             .ok_or_else(|| failed("it does not say how many came".to_owned()))
-    }
-
-    /// What this machine takes for answers alone.
-    fn null(&mut self) -> Result<(), Error> {
-        let server = NullServer::bind(&NullArgs {
-            groups: self.has.groups,
-            articles: self.has.articles,
-            article_octets: 3500,
-            ..NullArgs::new((Ipv4Addr::LOCALHOST, 0).into())
-        })?;
-        let has = Fixture {
-            is_there: false,
-            ..self.has
-        };
-        let (address, is_over) = (server.address()?, AtomicBool::new(false));
-        let figures = std::thread::scope(|scope| {
-            let serving = scope.spawn(|| server.serve(&is_over));
-            let mut figures = Vec::new();
-            let mut measure = || {
-                for operation in [Operation::Articles, Operation::Groups] {
-                    let mut fastest = Duration::MAX;
-                    for _ in 0..HITS {
-                        let asking = || operation.run(address, &has);
-                        fastest = fastest.min(self.timed(asking)?);
-                    }
-                    figures.push((operation, fastest));
-                }
-                Ok(())
-            };
-            let measured: Result<(), Error> = measure();
-            is_over.store(true, Ordering::Relaxed);
-            serving.join().map_err(|_| Error::WorkerLost)??;
-            measured.map(|()| figures)
-        })?;
-        for (operation, took) in figures {
-            self.note(Figure {
-                origin: "a do-nothing server".to_owned(),
-                link: LINKS[0].to_owned(),
-                operation,
-                asked: Asked::Null,
-                ms: took.as_secs_f64() * 1000.0,
-                round_trips: 0,
-            });
-        }
-        Ok(())
     }
 }
 

@@ -3,18 +3,20 @@
 //!
 //! What has come is told at once (`arrivals.rs`) and kept then.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
-use newsreel_wire::{ArticleNumber, GroupId, MessageId};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime};
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrival, Arrivals};
 use super::flights::{Flight, Landed, Wanted};
 use super::numbers::Numbers;
 use super::{CServer, Inner};
-use crate::keep::{Fetched, Kept};
+use crate::keep::{Fetched, Keep, Kept, bare_line, place_of};
 use crate::remote::Take as _;
 
 /// So many readers of one group are told apart; of more, those that read longest ago begin anew.
@@ -185,22 +187,7 @@ impl<C: Connect> Inner<C> {
                 run.octets = last.kept.wire.len() as u64;
             }
         }
-        let keeping = self.on_disk(move |keep| {
-            let sound = arrivals.iter().filter(|(_, _, line)| line.is_some());
-            let articles: Vec<Fetched> = sound.map(|(_, fetched, _)| fetched.clone()).collect();
-            keep.keep_articles(&articles, now);
-            let known = |number: &ArticleNumber| {
-                let (block, place) = crate::keep::place_of(*number);
-                keep.block(&name, block).line(place).is_some()
-            };
-            // The server's own lines stay.
-            let new = told.iter().copied().filter(|number| !known(number));
-            let new = ranges(new);
-            let lines = arrivals
-                .iter()
-                .filter_map(|(number, _, line)| Some((*number, line.as_deref()?)));
-            keep.tell(&name, &new, lines, now);
-        });
+        let keeping = self.on_disk(move |keep| keep_arrivals(keep, &name, (&arrivals, &told), now));
         let _ = keeping.await;
         drop(flights);
         came
@@ -210,6 +197,42 @@ impl<C: Connect> Inner<C> {
     pub(super) const fn given_up() -> ServiceError {
         ServiceError::Fault("the article could not be fetched")
     }
+}
+
+/// Keeps articles that came, and their overview lines; of those that are not there it is known.
+fn keep_arrivals(
+    keep: &Keep,
+    name: &Arc<str>,
+    (arrivals, told): (&[Arrival], &[ArticleNumber]),
+    now: UnixTime,
+) {
+    let sound = arrivals
+        .iter()
+        .filter_map(|(number, fetched, line)| Some((*number, fetched, line.as_deref()?)));
+    let articles: Vec<Fetched> = sound
+        .clone()
+        .map(|(_, fetched, _)| fetched.clone())
+        .collect();
+    keep.keep_articles(&articles, now);
+    let mut lines: Vec<(ArticleNumber, Cow<'_, [u8]>)> = Vec::new();
+    let mut made = HashSet::new();
+    for (number, fetched, line) in sound {
+        if keep.makes_line(&fetched.kept, line) {
+            made.insert(number);
+            lines.push((number, bare_line(&fetched.id).into()));
+        } else {
+            lines.push((number, line.into()));
+        }
+    }
+    let known = |number: &ArticleNumber| {
+        let (block, place) = place_of(*number);
+        keep.block(name, block).line(place).is_some()
+    };
+    // The server's own lines stay, unless they are made.
+    let new = told.iter().copied();
+    let new = ranges(new.filter(|number| made.contains(number) || !known(number)));
+    let lines = lines.iter().map(|(number, line)| (*number, &**line));
+    keep.tell(name, &new, lines, now);
 }
 
 #[cfg(test)]

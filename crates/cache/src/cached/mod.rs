@@ -13,6 +13,7 @@ mod groups;
 mod line;
 mod lines;
 mod list;
+mod made;
 mod numbers;
 mod posting;
 mod prefetch;

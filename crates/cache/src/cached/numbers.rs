@@ -17,6 +17,9 @@ use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, each_of, place_of, places_in}
 /// Blocks whose numbers are asked for at once: about eight thousand.
 const NUMBER_BLOCKS: u64 = 64;
 
+/// So often lines are asked for of which the articles that they are made from have just gone.
+const MADE_TRIES: usize = 3;
+
 /// A range of numbers.
 pub(super) type Numbers = (ArticleNumber, ArticleNumber);
 
@@ -37,6 +40,8 @@ pub(super) enum Need {
     Numbers,
     /// The lines of those that are there.
     Lines,
+    /// The message-ids of those that are there: of their lines no more need be known.
+    Ids,
     /// Nothing: what is kept must only not be too old.
     Nothing,
 }
@@ -116,7 +121,7 @@ impl<C: Connect> Inner<C> {
             let told = match need {
                 Need::Numbers => places,
                 // What was never asked for is asked for in any case.
-                Need::Lines | Need::Nothing => places & block.asked(),
+                Need::Lines | Need::Ids | Need::Nothing => places & block.asked(),
             };
             told & !block.covered(now, age_s)
         })
@@ -125,7 +130,7 @@ impl<C: Connect> Inner<C> {
     /// What of a range must be asked for.
     fn unknown(blocks: &Blocks, range: Numbers, need: Need) -> Option<Numbers> {
         match need {
-            Need::Lines => span(blocks, range, |block, places| places & !block.asked()),
+            Need::Lines | Need::Ids => span(blocks, range, |block, places| places & !block.asked()),
             Need::Numbers | Need::Nothing => None,
         }
     }
@@ -135,7 +140,7 @@ impl<C: Connect> Inner<C> {
         let now = self.there.now();
         let missing = span(blocks, range, |block, places| match need {
             Need::Numbers => places & !block.covered(now, u64::MAX),
-            Need::Lines => places & !block.asked(),
+            Need::Lines | Need::Ids => places & !block.asked(),
             Need::Nothing => 0,
         });
         missing.is_none()
@@ -145,6 +150,31 @@ impl<C: Connect> Inner<C> {
     /// is the server's.  `up_to` is where whoever asks will be when all is told that is wanted: what is behind the range is
     /// asked for in the same round trip.
     pub(super) async fn known(
+        self: &Arc<Self>,
+        (id, name): (GroupId, &Arc<str>),
+        group: &KeptGroup,
+        (range, up_to): (Numbers, ArticleNumber),
+        need: Need,
+    ) -> Result<Option<Known>, ServiceError> {
+        let mut is_kept = true;
+        for _ in 0..MADE_TRIES {
+            let asking = self.known_as_kept((id, name), group, (range, up_to), need);
+            let Some(known) = asking.await? else {
+                return Ok(None);
+            };
+            is_kept &= known.is_kept;
+            if need != Need::Lines {
+                return Ok(Some(known));
+            }
+            if let Some(blocks) = self.made_whole(name, known.blocks, range).await? {
+                return Ok(Some(Known { blocks, is_kept }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same, with lines as they are kept.
+    async fn known_as_kept(
         self: &Arc<Self>,
         (id, name): (GroupId, &Arc<str>),
         group: &KeptGroup,
@@ -326,7 +356,7 @@ impl<C: Connect> Inner<C> {
                 continue;
             };
             let one = (nearest, nearest);
-            let known = self.known((id, &name), &group, (one, nearest), Need::Lines);
+            let known = self.known((id, &name), &group, (one, nearest), Need::Ids);
             let Some(known) = known.await? else {
                 return self.there.neighbour(id, number, direction, out).await;
             };

@@ -18,12 +18,13 @@ use newsreel_store::{
 };
 use newsreel_wire::{BufferId, IdHash, Sequence, SetId, Token, UnixTime};
 
+use super::block::LINE_OCTETS_MAX;
 use super::error::Result;
 use super::pins::Pins;
 use super::row::Row;
 use super::table::Table;
 use super::wanted::{Stay, Wanted, facts_of};
-use super::{Keep, KeepSettings, Kept};
+use super::{Keep, KeepSettings, Kept, Made};
 
 /// The names of the sets, and of the directories of their files: articles, and large ones.
 const SETS: [&str; 2] = ["articles", "large"];
@@ -470,6 +471,20 @@ impl Keep {
         if let Some(kept) = self.article_in_memory(id, now) {
             return Some(kept);
         }
+        let kept = Arc::new(self.read(id)?);
+        self.in_memory.insert(*id, Arc::clone(&kept));
+        self.wanted.asked(id, &kept, now);
+        Some(kept)
+    }
+
+    /// An article that nobody asks for: of which something is made that is.
+    #[must_use]
+    pub fn article_unasked(&self, id: &IdHash) -> Option<Arc<Kept>> {
+        let at_hand = self.article_at_hand(id);
+        at_hand.or_else(|| Some(Arc::new(self.read(id)?)))
+    }
+
+    fn read(&self, id: &IdHash) -> Option<Kept> {
         let token = self.told(self.table.article(id))??.token;
         let mut memory = Vec::new();
         let read = self
@@ -487,10 +502,14 @@ impl Keep {
             }
         };
         let wire = memory.get(stored.octets)?.to_vec().into();
-        let kept = Arc::new(Kept::with_head(wire, stored.head_len));
-        self.in_memory.insert(*id, Arc::clone(&kept));
-        self.wanted.asked(id, &kept, now);
-        Some(kept)
+        Some(Kept::with_head(wire, stored.head_len))
+    }
+
+    /// Whether the overview line of an article is made from it whenever it is wanted (R22), and not kept.
+    #[must_use]
+    pub fn makes_line(&self, kept: &Kept, line: &[u8]) -> bool {
+        let Made { wanted, octets_max } = self.made;
+        wanted && kept.wire.len() as u64 <= octets_max && line.len() <= LINE_OCTETS_MAX
     }
 
     /// Octets of an article, if it is kept on disk.

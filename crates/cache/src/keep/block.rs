@@ -2,7 +2,8 @@
 //!
 //! For each number it says whether the server was asked for it, and if so, whether there is a line; so what is not there is
 //! known, too.  For each number it says besides whether that was so at a certain time, or may be older.  Lines are kept without
-//! number and CRLF, as they came.  The layout is in `docs/formats/cache.md`.
+//! number and CRLF, as they came; of an article of which the line is made when it is wanted (R22) the message-id alone is there.  The
+//! layout is in `docs/formats/cache.md`.
 
 use newsreel_wire::{ArticleNumber, UnixTime};
 
@@ -10,7 +11,10 @@ use newsreel_wire::{ArticleNumber, UnixTime};
 pub const BLOCK_NUMBERS: u64 = 128;
 
 /// The longest line that is kept, octets: a server's longer ones are left out by the client already.
-const LINE_OCTETS_MAX: usize = 64 << 10;
+pub(super) const LINE_OCTETS_MAX: usize = 64 << 10;
+
+/// What stands in front of the message-id in a line that has nothing else, and behind it.
+const BARE: (&[u8], &[u8]) = (b"\t\t\t", b"\t");
 
 /// Octets in front of the lines' ends.
 const FRONT: usize = 56;
@@ -41,6 +45,17 @@ pub fn each_of(mut bits: u128) -> impl Iterator<Item = u8> {
         bits &= bits.checked_sub(1)?;
         u8::try_from(place).ok()
     })
+}
+
+/// A line with a message-id and nothing else: the rest is made from the article.
+pub(crate) fn bare_line(id: &[u8]) -> Vec<u8> {
+    [BARE.0, id, BARE.1].concat()
+}
+
+/// The message-id of a line that has nothing else.
+pub(super) fn bare_id(line: &[u8]) -> Option<&[u8]> {
+    let id = line.strip_prefix(BARE.0)?.strip_suffix(BARE.1)?;
+    (!id.contains(&b'\t')).then_some(id)
 }
 
 /// What is known of a block.
@@ -169,6 +184,32 @@ impl Block {
         (out, gone_lines)
     }
 
+    /// The lines of these places that have a message-id and nothing else, with that.
+    pub fn bare(&self, places: u128) -> impl Iterator<Item = (u8, &[u8])> {
+        let lines = self.lines_of(places);
+        lines.filter_map(|(place, line)| Some((place, bare_id(line)?)))
+    }
+
+    /// The same block with these lines, in order, of these places, which are there.
+    #[must_use]
+    pub fn filled<'l>(&self, places: u128, lines: impl Iterator<Item = (u8, &'l [u8])>) -> Self {
+        Self {
+            covered: self.covered,
+            compared: self.compared,
+            ..self.with(places, lines)
+        }
+    }
+
+    /// The same block without the lines of these places: what is there has to be asked for again.
+    #[must_use]
+    pub fn forgotten(&self, places: u128) -> Self {
+        let places = places & self.there;
+        Self {
+            asked: self.asked & !places,
+            ..self.filled(places, std::iter::empty())
+        }
+    }
+
     /// Octets in memory, about.
     #[must_use]
     pub fn octets(&self) -> u64 {
@@ -218,6 +259,7 @@ impl Block {
 mod tests {
     use std::collections::BTreeMap;
 
+    use newsreel_wire::overview::message_id;
     use proptest::prelude::*;
 
     use super::*;
@@ -232,6 +274,37 @@ mod tests {
             .lines()
             .map(|(place, line)| (place, text(line)))
             .collect()
+    }
+
+    #[test]
+    fn lines_that_are_made_have_a_message_id_until_then() {
+        let bare = bare_line(b"<2@t>");
+        assert_eq!(message_id(&bare), Some(&b"<2@t>"[..]));
+        for line in [
+            &b"s\tf\td\t<2@t>\t\t9\t1"[..],
+            b"\t\t\t<2@t>\t\t",
+            b"",
+            b"\t\t\t",
+        ] {
+            assert_eq!(bare_id(line), None, "{line:?}");
+        }
+        let lines: [(u8, &[u8]); 3] = [(1, b"one"), (2, &bare), (3, b"three")];
+        let (all, then) = (bits(&[1, 2, 3, 4]), UnixTime(7));
+        let block = Block::default().told(all, lines.into_iter(), then);
+        assert_eq!(block.bare(all).collect::<Vec<_>>(), [(2, &b"<2@t>"[..])]);
+        assert_eq!(block.bare(bits(&[1, 3])).count(), 0);
+        let filled = block.filled(bits(&[2]), [(2, &b"two"[..])].into_iter());
+        assert_eq!(filled.bare(all).count(), 0);
+        assert_eq!(filled.line(2), Some(&b"two"[..]));
+        assert_eq!((filled.asked(), filled.covered(then, 1)), (all, all));
+        let forgotten = block.forgotten(bits(&[2, 4]));
+        assert_eq!(forgotten.there(), bits(&[1, 3]));
+        assert_eq!(
+            forgotten.asked(),
+            bits(&[1, 3, 4]),
+            "what is not there stays known"
+        );
+        assert_eq!(forgotten.covered(then, 1), all);
     }
 
     #[test]

@@ -44,6 +44,7 @@ use wanted::Wanted;
 
 pub use articles::{Fetched, Written};
 pub(crate) use backend::OnDisk;
+pub(crate) use block::bare_line;
 pub use block::{BLOCK_NUMBERS, Block, each_of, place_of, places_in};
 pub use error::KeepError;
 pub use group::KeptGroup;
@@ -90,10 +91,12 @@ pub struct KeepSettings {
     pub directory: PathBuf,
     /// Octets of articles.
     pub octets: u64,
-    /// Articles of more octets lie apart from the others; 0: none does.
+    /// Articles of more octets are large, and lie apart from the others; 0: none is.
     pub large_octets: u64,
     /// Octets of overview.
     pub overview_octets: u64,
+    /// The overview lines of articles that are not large are made from these, and not kept.
+    pub makes_lines: bool,
     /// Octets of articles in memory.
     pub memory_octets: u64,
     /// Octets of overview in memory.
@@ -253,9 +256,19 @@ pub struct KeptFigures {
     pub pinned_octets_max: u64,
 }
 
+/// Which overview lines are made and not kept.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    /// Any are.
+    wanted: bool,
+    /// Those of articles of so many octets at most.
+    octets_max: u64,
+}
+
 /// What is kept.
 pub struct Keep {
     key: [u8; 32],
+    made: Made,
     table: Table,
     reader: Arc<StoreReader>,
     articles: Mutex<Articles>,
@@ -313,8 +326,16 @@ impl Keep {
         );
         let pins = Pins::read(&table, settings.pinned_octets.min(settings.octets / 2))?;
         let (memory, blocks) = (settings.memory_octets, settings.overview_memory_octets);
+        let made = Made {
+            wanted: settings.makes_lines,
+            octets_max: match settings.large_octets {
+                0 => u64::MAX,
+                octets => octets,
+            },
+        };
         Ok(Self {
             key,
+            made,
             reader: articles.reader(),
             articles: Mutex::new(articles),
             wanted,
@@ -437,6 +458,12 @@ impl Keep {
         let kept = self.in_memory.get(id)?;
         self.wanted.asked(id, &kept, now);
         Some(kept)
+    }
+
+    /// An article that nobody asks for, if it is in memory; never waits.
+    #[must_use]
+    pub fn article_at_hand(&self, id: &IdHash) -> Option<Arc<Kept>> {
+        self.in_memory.peek(id)
     }
 
     /// What is kept, in figures; may wait for the disk.

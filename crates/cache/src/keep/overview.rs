@@ -214,6 +214,19 @@ impl Keep {
         });
     }
 
+    /// The lines of these places of blocks are not known any more.
+    pub fn forget_lines(&self, group: &Arc<str>, gone: &[ArticleNumber]) {
+        let (Some(low), Some(high)) = (gone.iter().min(), gone.iter().max()) else {
+            return;
+        };
+        self.change_blocks(group, (*low, *high), |number, old| {
+            let places = gone.iter().map(|number| place_of(*number));
+            let places = places.filter(|(block, _)| *block == number);
+            let places = places.fold(0, |all, (_, place)| all | 1 << place);
+            (old.forgotten(places), Vec::new())
+        });
+    }
+
     /// The server listed the numbers of a range.
     pub fn compare(
         &self,

@@ -17,6 +17,7 @@ fn settings() -> KeepSettings {
         // All lie together, where a test does not say otherwise.
         large_octets: 0,
         overview_octets: 100_000,
+        makes_lines: false,
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
         table_memory_octets: 1 << 20,

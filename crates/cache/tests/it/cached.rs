@@ -40,6 +40,7 @@ pub(crate) fn keep_settings() -> KeepSettings {
         octets: KeepSettings::OCTETS_MIN,
         large_octets: 16 << 10,
         overview_octets: 1 << 20,
+        makes_lines: false,
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
         table_memory_octets: 1 << 20,

@@ -3,6 +3,7 @@
 
 mod cached;
 mod lists;
+mod made;
 mod posting;
 mod prefetch;
 mod several;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_feed::{Dial, Io, PeerConfig};
+use newsreel_feed::{Dial, Dialled, PeerConfig};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::time::sleep;
@@ -58,7 +58,7 @@ impl Dial for World {
     fn dial<'d>(
         &'d self,
         peer: &'d PeerConfig,
-    ) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'd>> {
+    ) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Dialled>> + Send + 'd>> {
         Box::pin(async {
             let peer = Arc::clone(&self.0[&peer.name]);
             if peer.habits.lock().closed {
@@ -70,7 +70,10 @@ impl Dial for World {
             tokio::spawn(async move {
                 let _ = peer.serve(theirs).await;
             });
-            Ok(Box::new(ours) as Box<dyn Io>)
+            Ok(Dialled {
+                io: Box::new(ours),
+                reached_in: Duration::ZERO,
+            })
         })
     }
 }

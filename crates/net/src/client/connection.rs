@@ -52,6 +52,7 @@ pub struct Client<Io> {
     times: Times,
     /// When the answer that is being taken has to be over.
     until: Option<Instant>,
+    pub(super) reached_in: Duration,
 }
 
 /// Some octets of a block.
@@ -80,6 +81,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
             left_out: 0,
             times: remote.times,
             until: None,
+            reached_in: Duration::ZERO,
         }
     }
 
@@ -289,6 +291,13 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
             return Ok(None);
         };
         Ok(Some(self.incoming.get(from, to)))
+    }
+
+    /// How long the server's system took to answer when the connection was made, however busy the server is; zero of a connection that
+    /// was there.
+    #[must_use]
+    pub const fn reached_in(&self) -> Duration {
+        self.reached_in
     }
 
     /// The connection itself, for who sends more at once than answers can be waited for one by one; nothing is on its way.

@@ -28,7 +28,10 @@ impl Client<Socket> {
             doing: "connecting",
             fault,
         })?;
-        Self::open_until(socket, remote, until).await
+        let reached_in = socket.reached_in;
+        let mut client = Self::open_until(socket, remote, until).await?;
+        client.reached_in = reached_in;
+        Ok(client)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Socket {
     stream: TcpStream,
     /// Something was read that the kernel was not told to acknowledge.
     has_read: bool,
+    /// See [`Client::reached_in`](super::connection::Client::reached_in).
+    pub(super) reached_in: Duration,
 }
 
 impl Socket {
@@ -45,11 +47,13 @@ impl Socket {
             // One that does not answer leaves the others their share of the time.
             let left = until.saturating_duration_since(Instant::now());
             let others = u32::try_from(usable.len() - tried).unwrap_or(u32::MAX);
+            let asked = Instant::now();
             match tokio::time::timeout(left / others, connect(address, bind)).await {
                 Ok(Ok(stream)) => {
                     return Ok(Self {
                         stream,
                         has_read: false,
+                        reached_in: asked.elapsed(),
                     });
                 }
                 Ok(Err(source)) => last = Fault::Connect { source, bind },

@@ -82,6 +82,15 @@ pub(crate) enum Verb {
         /// Threads
         #[arg(long, default_value_t = 1, value_parser = count(1, options::THREADS_MAX))]
         threads: usize,
+        /// The size of every article that it gives out
+        #[arg(long, default_value_t = 2650, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(256..=1 << 20))]
+        article_octets: u32,
+        /// Groups that it lists
+        #[arg(long, default_value_t = 3000, value_parser = count(1, options::GROUPS_MAX))]
+        groups: usize,
+        /// Articles of each
+        #[arg(long, default_value_t = 20)]
+        articles: u64,
     },
     /// Feed alone, beside paced readers, and alone again
     #[command(
@@ -247,10 +256,19 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Feed(options) => run_feed(options, machine),
         Verb::Read(options) => run_read(options, machine),
         Verb::Idle { server } => hold(server, machine),
-        Verb::Null { listen, threads } => {
+        Verb::Null {
+            listen,
+            threads,
+            article_octets,
+            groups,
+            articles,
+        } => {
             let args = NullArgs {
+                listen: *listen,
                 threads: *threads,
-                ..NullArgs::new(*listen)
+                article_octets: *article_octets,
+                groups: *groups,
+                articles: *articles,
             };
             Ok(NullServer::bind(&args)?.serve(&AtomicBool::new(false))?)
         }

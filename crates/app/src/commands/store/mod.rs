@@ -175,7 +175,8 @@ pub(crate) enum Verb {
     /// Have a cyclic buffer take nothing new, so that it can be taken away when nothing is left in it
     #[command(
         after_help = "Its articles go oldest first, at the pace at which the rest of its set is overwritten: when that has come around \
-                      once the buffer is drained. Then, and not earlier, `newsreel store list` says that it may be taken out of the \
+                      once the buffer is drained. One in which nothing is alive, as nothing ever came or all was withdrawn, is drained with \
+                      the server's next checkpoint. Then, and not earlier, `newsreel store list` says that it may be taken out of the \
                       configuration. Beside a running server it holds from the next article on.\n\n\
                       Examples:\n  newsreel store retire C0\n  newsreel store retire C0 --undo"
     )]

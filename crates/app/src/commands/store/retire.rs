@@ -31,11 +31,16 @@ pub(super) fn run(buffer: &str, undo: bool, dry_run: bool, spool: &SpoolArgs) ->
         false => format!("{would}take no more articles{already}: {buffer}, of set {set}\n"),
     };
     if !undo {
-        let alive = output::octets(&report["live_octets"]);
-        said.push_str(&format!(
-            "{alive} of it are alive, and go as the rest of the set is overwritten; `newsreel store list` says when it is \
-             drained\n"
-        ));
+        said.push_str(&match report["live_octets"].as_u64() {
+            Some(0) => "nothing in it is alive: it is drained with a running server's next checkpoint, as `newsreel store list` \
+                        then says\n"
+                .to_owned(),
+            _ => format!(
+                "{} of it are alive, and go as the rest of the set is overwritten, or are withdrawn before; `newsreel store \
+                 list` says when it is drained\n",
+                output::octets(&report["live_octets"])
+            ),
+        });
     }
     output::text(&said)
 }

@@ -4,11 +4,13 @@
 //! time, and again.  Invariant: the same octets at every origin, and every answer is looked at.
 
 mod fixture;
+mod floor;
 mod link;
 mod operations;
 mod page;
 mod run;
 
+pub use self::floor::{Cost, Floor, Placing};
 pub use self::link::{Link, Pace};
 pub use self::operations::Operation;
 pub use self::run::{Asked, CacheArgs, CacheReport, Facts, Figure, LINKS, run};

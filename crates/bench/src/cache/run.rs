@@ -13,6 +13,7 @@ use newsreel_wire::UnixTime;
 use serde::Serialize;
 
 use super::fixture::{BUSY, Fixture, QUIET, READ};
+use super::floor::{Both, Cost, Floor, us_each};
 use super::link::{Link, Pace};
 use super::operations::Operation;
 use crate::corpus::{self, ListForm};
@@ -22,9 +23,7 @@ use crate::measure::process::ServerLook;
 use crate::rivals::{CommandRival, Inn, Rival, Running};
 
 /// Hits are read so often, and the fastest counts: who else runs on this machine takes time.
-const HITS: usize = 5;
-/// So often all articles are read for the processor time of one, of which the kernel tells hundredths of a second.
-const COSTED: usize = 50;
+const HITS: usize = 3;
 /// More than an article takes in a buffer, in the mean.
 const ARTICLE_OCTETS_MAX: u64 = 6144;
 
@@ -83,8 +82,6 @@ pub enum Asked {
     Miss,
     /// The cache, again.
     Hit,
-    /// A server that does nothing.
-    Null,
 }
 
 /// How long a reader waited.
@@ -109,12 +106,12 @@ pub struct Figure {
 pub struct Facts {
     /// The origin.
     pub origin: String,
-    /// Microseconds of its processor time for an article that is kept.
-    pub us_per_hit: f64,
-    /// The same where fifty are asked for at a time.
+    /// What of a reader's wait is the machine's own.
+    pub floors: Vec<Floor>,
+    /// Processor time for an article that is kept, one by one.
+    pub costs: Vec<Cost>,
+    /// Microseconds of it where fifty are asked for at a time.
     pub us_per_hit_pipelined: f64,
-    /// Microseconds of processor time of a server that does nothing, for an article, one by one.
-    pub us_per_null: f64,
     /// Milliseconds for the overview of the busy groups, made from articles that are kept.
     pub overview_made_ms: f64,
     /// Seconds in which `cache prefetch` fetched the busy groups, and how many articles that were.
@@ -287,26 +284,15 @@ impl Bench<'_> {
             let trips = cache.link.round_trips();
             self.note(figure(operation, Asked::Miss, took, trips));
         }
-        let mut null = self.null();
-        let nothing = null.start(&cache.directory, free_address()?, Path::new(""))?;
         for operation in Operation::ALL {
-            let mut fastest = [Duration::MAX; 2];
-            // By turns: the machine is not always as fast.
+            let mut fastest = Duration::MAX;
             for _ in 0..HITS {
                 let took = self.timed(|| operation.run(address, &self.has))?;
-                fastest[0] = fastest[0].min(took);
-                if Operation::NULL.contains(&operation) {
-                    let took = self.timed(|| operation.run(nothing.address, &self.has.absent()))?;
-                    fastest[1] = fastest[1].min(took);
-                }
+                fastest = fastest.min(took);
             }
             let trips = cache.link.round_trips();
-            self.note(figure(operation, Asked::Hit, fastest[0], trips));
-            if Operation::NULL.contains(&operation) {
-                self.note(figure(operation, Asked::Null, fastest[1], 0));
-            }
+            self.note(figure(operation, Asked::Hit, fastest, trips));
         }
-        null.stop()?;
         cache.server.stop()
     }
 
@@ -379,16 +365,21 @@ impl Bench<'_> {
             Ok(())
         })?;
         facts.prefetch_s = took.as_secs_f64();
-        facts.us_per_hit = self.us_each(&cache.running, Operation::Articles, &self.has)?;
-        facts.us_per_hit_pipelined =
-            self.us_each(&cache.running, Operation::Pipelined, &self.has)?;
+        let mut null = self.null();
+        let both = Both {
+            machine: self.machine,
+            has: self.has,
+            cache: cache.running,
+            nothing: null.start(&cache.directory, free_address()?, Path::new(""))?,
+        };
+        facts.floors = both.floors()?;
+        facts.costs = both.costs()?;
+        null.stop()?;
+        let pipelined = Operation::Pipelined;
+        facts.us_per_hit_pipelined = us_each(self.machine, &cache.running, pipelined, self.has)?;
         let look = ServerLook::take(self.machine.disk, cache.running.pid);
         facts.memory_octets = look.rss_octets();
         cache.server.stop()?;
-        let mut null = self.null();
-        let nothing = null.start(&cache.directory, free_address()?, Path::new(""))?;
-        facts.us_per_null = self.us_each(&nothing, Operation::Articles, &self.has.absent())?;
-        null.stop()?;
         let took = self.timed(|| {
             let started =
                 cache
@@ -414,19 +405,6 @@ impl Bench<'_> {
         cache.server.stop()?;
         facts.overview_made_ms = self.overview_made(name, near)?;
         Ok(facts)
-    }
-
-    /// Microseconds of a server's processor time for an article.
-    fn us_each(&self, server: &Running, operation: Operation, has: &Fixture) -> Result<f64, Error> {
-        let look = || ServerLook::take(self.machine.disk, server.pid);
-        operation.run(server.address, has)?;
-        ServerLook::wait_for_rest(look);
-        let before = look();
-        for _ in 0..COSTED {
-            operation.run(server.address, has)?;
-        }
-        let spent = look().since(&before).cpu.as_secs_f64();
-        Ok(spent * 1e6 / (COSTED as u64 * has.read().max(1)) as f64)
     }
 
     /// Milliseconds for the overview of the busy groups where it is made from articles, all of which are kept.

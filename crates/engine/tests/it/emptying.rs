@@ -1,5 +1,7 @@
 //! Retired buffers in which no article is alive though nothing was overwritten.
 
+use std::time::Duration;
+
 use newsreel_engine::{ArticleRef, Reason, Withdrawal};
 use newsreel_service::Outcome;
 
@@ -131,4 +133,54 @@ async fn a_buffer_that_is_retired_again_owes_nothing_of_the_time_before() {
     world.seal();
     let gone = there.iter().filter(|n| !is_there(n)).count();
     assert_eq!(gone, 0, "of {}", there.len());
+}
+
+/// All room in front of it was free, and was owed as soon as the other had overwritten as much as had come since: articles went while
+/// those that came beside them had most of a round before them.
+#[tokio::test]
+async fn what_is_retired_again_goes_no_sooner_than_what_came_beside_it() {
+    let mut world = World::new(config(ROOM));
+    let send = async |world: &World, articles: std::ops::Range<usize>| {
+        for from in articles.clone().step_by(100) {
+            let some: Vec<_> = (from..articles.end.min(from + 100)).map(filled).collect();
+            let outcomes = world.send(&some).await;
+            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+            world.clock.advance(Duration::from_secs(60));
+        }
+        world.seal();
+    };
+    assert!(world.engine.retire_buffer("C1", true).unwrap());
+    world.seal();
+    world.wait_until("drained", |world| state(world, "C1") == "drained");
+    assert!(world.engine.retire_buffer("C1", false).unwrap());
+    send(&world, 0..2400).await;
+    let is_in = |world: &World, n: usize, name: &str| buffer_of(world, n).as_deref() == Some(name);
+    let these = |world: &World, name: &str| -> Vec<usize> {
+        (0..2400).filter(|n| is_in(world, *n, name)).collect()
+    };
+    let (retired, beside) = (these(&world, "C1"), these(&world, "C0"));
+    assert!(retired.len() > 100 && beside.len() > 100);
+    assert!(world.engine.retire_buffer("C1", true).unwrap());
+    let mut has_gone_slowly = false;
+    for step in 24..200 {
+        send(&world, step * 100..(step + 1) * 100).await;
+        if step == 40 {
+            world = world.restart();
+        }
+        let left =
+            |all: &[usize], name: &str| all.iter().filter(|n| is_in(&world, **n, name)).count();
+        let (of_retired, of_beside) = (left(&retired, "C1"), left(&beside, "C0"));
+        assert!(
+            of_retired == retired.len() || of_beside < beside.len(),
+            "step {step}: {of_retired} of {}, beside {of_beside}",
+            retired.len()
+        );
+        has_gone_slowly |= (1..retired.len()).contains(&of_retired);
+        if of_beside == 0 && of_retired == 0 {
+            assert!(has_gone_slowly);
+            world.seal();
+            return world.wait_until("drained", |world| state(world, "C1") == "drained");
+        }
+    }
+    panic!("it does not drain");
 }

@@ -7,6 +7,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod buffer;
+pub(crate) mod due;
 pub(crate) mod erase;
 pub(crate) mod format;
 pub(crate) mod geometry;

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use super::batch::Batch;
 use super::buffer::Buffer;
+use super::due::Due;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{Geometry, PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
@@ -29,6 +30,8 @@ use crate::method::{Marks, Place, Reservation};
 const REGION_MAX: u64 = 16 << 20;
 /// ... and of at least this, where the buffer is large enough: a batch should fit.
 const REGION_USUAL_MIN: u64 = 2 << 20;
+/// No more regions are reserved in front of a buffer that takes articles, unless it was retired before.
+const AHEAD_USUAL: u64 = 4;
 /// What is owed is counted in parts of an octet: buffers of a set may differ much in size.
 const OWED_SHIFT: u32 = 32;
 /// Replayed articles noted at once.
@@ -78,6 +81,10 @@ pub(crate) struct Filling {
     close_cycle: bool,
     /// Room that others of its set have overwritten while it drains, in its own size: octets times 2^32.
     owed: u128,
+    /// How much of it goes by age, while it is retired.
+    pub(crate) due: Due,
+    /// Whether much room was reserved in front of it when it took articles last; none: it took none since the start.
+    has_room_ahead: Option<bool>,
     /// The cycle that this buffer's turn fills, in a set that is filled in sequence.
     turn_cycle: u32,
     placed: Hints,
@@ -156,6 +163,8 @@ impl Filling {
             run_octets: 0,
             close_cycle: false,
             owed: 0,
+            due: Due::default(),
+            has_room_ahead: None,
             turn_cycle: hints.end.cycle(),
             placed: hints,
             sealed: hints,
@@ -560,6 +569,11 @@ impl Filling {
         Position::checked(next.cycle().checked_add(1)?, next.offset())
     }
 
+    /// Whether none of its articles is alive.  What lies there and an older log does not know is not for it to let go.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.is_distrusted && self.buffer.is_emptied(self.next)
+    }
+
     /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them, and as fast as
     /// others of its set are overwritten; all at once where none of them is alive.  Asked for in vain it is asked for again.
     pub(crate) fn drain(&self) -> Option<Reservation> {
@@ -567,9 +581,7 @@ impl Filling {
         let last = self.last_to_go()?;
         let owed = u64::try_from(self.owed >> OWED_SHIFT).unwrap_or(u64::MAX);
         let left = geometry.distance(self.reserved, last);
-        // What lies there and an older log does not know is not for it to let go.
-        let is_empty = !self.is_distrusted && self.buffer.is_emptied(self.next);
-        if is_empty {
+        if self.is_empty() {
             return (last > self.reserved).then_some(Reservation {
                 buffer: self.buffer.id,
                 up_to: last,
@@ -584,6 +596,34 @@ impl Filling {
         (up_to > self.reserved).then_some(Reservation {
             buffer: self.buffer.id,
             up_to,
+        })
+    }
+
+    /// It is not retired: notes how it stands.
+    pub(crate) fn stands(&mut self) {
+        let ahead = self.buffer.geometry().distance(self.next, self.reserved);
+        self.has_room_ahead = Some(ahead > AHEAD_USUAL * self.region());
+    }
+
+    /// The same as far as it is as old as what others of its set overwrite, where that has to be asked.
+    pub(crate) fn drain_beside<'b>(
+        &mut self,
+        others: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
+    ) -> Option<Reservation> {
+        let reservation = self.drain()?;
+        if self.is_empty() || self.has_room_ahead == Some(false) {
+            return Some(reservation);
+        }
+        let region = self.region();
+        let steps = self.due.steps(&self.buffer, others, region);
+        let by_age = self
+            .buffer
+            .geometry()
+            .advance(self.reserved, steps * region);
+        let up_to = by_age.map_or(reservation.up_to, |by_age| by_age.min(reservation.up_to));
+        (up_to > self.reserved).then_some(Reservation {
+            up_to,
+            ..reservation
         })
     }
 

@@ -2,12 +2,13 @@
 //!
 //! It turns to another buffer between batches only (`interleave`), because each buffer that a commit touches must be
 //! synced; or when one has come to its end (`sequential`): then nothing of the next one goes before it has its turn.  One that is retired gets no turn, and its articles go at the
-//! pace at which the others are overwritten: once those have come around nothing is left in it.
+//! pace at which the others are overwritten, and where it was not full no sooner than theirs of the same time (`records/due.rs`): once those have come around nothing is left in it.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
+use smallvec::SmallVec;
 
 use super::checkpoint::BufferCheckpoint;
 use super::enlarge::{Resizing, enlarge_open};
@@ -21,6 +22,7 @@ use crate::method::{
     Reservation, StorageMethod,
 };
 use crate::records::Home as _;
+use crate::records::buffer::Buffer;
 use crate::records::erase::Erasure;
 use crate::records::placing::{Filling, Turn};
 
@@ -160,11 +162,19 @@ impl StorageMethod for Cnfs {
     }
 
     fn reservations(&mut self, _: Option<UnixTime>, out: &mut Vec<Reservation>) {
-        for (at, filling) in self.fillings.iter().enumerate() {
-            out.extend(if filling.buffer.is_retired() {
-                filling.drain()
-            } else if filling.buffer.is_usable() {
-                filling.reservation(self.turn_of(at))
+        let buffers = self.fillings.iter().map(|one| Arc::clone(&one.buffer));
+        let buffers: SmallVec<[Arc<Buffer>; 8]> = buffers.collect();
+        let others = buffers.iter().filter(|one| one.takes_articles());
+        for at in 0..self.fillings.len() {
+            let turn = self.turn_of(at);
+            let filling = &mut self.fillings[at];
+            if filling.buffer.is_retired() {
+                out.extend(filling.drain_beside(others.clone()));
+                continue;
+            }
+            filling.stands();
+            out.extend(if filling.buffer.is_usable() {
+                filling.reservation(turn)
             } else {
                 None
             });

@@ -1,7 +1,5 @@
 //! Retired buffers in which no article is alive though nothing was overwritten.
 
-use std::time::Duration;
-
 use newsreel_engine::{ArticleRef, Reason, Withdrawal};
 use newsreel_service::Outcome;
 
@@ -145,7 +143,6 @@ async fn what_is_retired_again_goes_no_sooner_than_what_came_beside_it() {
             let some: Vec<_> = (from..articles.end.min(from + 100)).map(filled).collect();
             let outcomes = world.send(&some).await;
             assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
-            world.clock.advance(Duration::from_secs(60));
         }
         world.seal();
     };

@@ -1,12 +1,12 @@
 //! When the articles of a retired buffer go that has room in front of it in which nothing is alive, as one that was retired before and taken
-//! back: not before the others of its set have come to what arrived when they did.
+//! back: not before the others of its set have come to what was placed when they were.
 //!
 //! Where it was full when it was retired, how much the others overwrite says that by itself.  Where it was not, its articles would
 //! go as soon as the others had overwritten as much as these are.
 
 use std::sync::Arc;
 
-use newsreel_wire::{Position, UnixTime};
+use newsreel_wire::{Position, Sequence};
 
 use super::buffer::Buffer;
 use crate::method::{BufferReader as _, ScanRange, Scanned};
@@ -38,7 +38,7 @@ impl Due {
             return 0;
         }
         let steps = match come_to(others) {
-            Some(time) => steps_up_to(retired, time, step),
+            Some(oldest) => steps_up_to(retired, oldest, step),
             None => 0,
         };
         self.asked = (steps == 0).then_some(all);
@@ -46,38 +46,38 @@ impl Due {
     }
 }
 
-/// When what arrived that buffers overwrite now; none: of one nothing has been overwritten yet.
-fn come_to<'b>(mut buffers: impl Iterator<Item = &'b Arc<Buffer>>) -> Option<UnixTime> {
-    buffers.try_fold(UnixTime(u64::MAX), |time, buffer| {
+/// The oldest that buffers have, of which the next is overwritten; none: of one nothing has been overwritten yet.
+fn come_to<'b>(mut buffers: impl Iterator<Item = &'b Arc<Buffer>>) -> Option<Sequence> {
+    buffers.try_fold(Sequence(u64::MAX), |oldest, buffer| {
         let start = buffer.geometry().start_of(1).unwrap_or_default();
         let floor = buffer.floor();
         // Of one of which no article can be read nothing has to be waited for.
-        (floor > start).then(|| time.min(arrival_at(buffer, floor).unwrap_or(time)))
+        (floor > start).then(|| oldest.min(placed_at(buffer, floor).unwrap_or(oldest)))
     })
 }
 
-/// A step goes where the first article of it came by then.
-fn steps_up_to(retired: &Arc<Buffer>, time: UnixTime, step: u64) -> u64 {
+/// A step goes where the first article of it was placed before that.
+fn steps_up_to(retired: &Arc<Buffer>, oldest: Sequence, step: u64) -> u64 {
     let (geometry, floor) = (retired.geometry(), retired.floor());
     let begins = |steps: u64| geometry.advance(floor, steps * step);
     let goes = |steps: &u64| {
-        let arrival = begins(*steps).and_then(|from| arrival_at(retired, from));
-        arrival.is_none_or(|arrival| arrival <= time)
+        let placed = begins(*steps).and_then(|from| placed_at(retired, from));
+        placed.is_none_or(|placed| placed <= oldest)
     };
     (0..AT_ONCE_MAX).take_while(goes).count() as u64
 }
 
-/// When the first article arrived that is alive from there on; none: there is none nearby, or it cannot be read.
-fn arrival_at(buffer: &Arc<Buffer>, from: Position) -> Option<UnixTime> {
+/// When the first article was placed that is alive from there on; none: there is none nearby, or it cannot be read.
+fn placed_at(buffer: &Arc<Buffer>, from: Position) -> Option<Sequence> {
     let mut scan = Arc::clone(buffer).scan(ScanRange::LiveFrom(from));
     for _ in 0..STEPS_MAX {
         if let Scanned::Record {
-            arrival,
+            sequence,
             sound: true,
             ..
         } = scan.step().ok()??
         {
-            return Some(arrival);
+            return Some(sequence);
         }
     }
     None

@@ -611,7 +611,8 @@ impl Filling {
         others: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
     ) -> Option<Reservation> {
         let reservation = self.drain()?;
-        if self.is_empty() || self.has_room_ahead == Some(false) {
+        // What nobody writes here is not taken back, and may count its articles as another spool does.
+        if self.is_empty() || self.buffer.read_only || self.has_room_ahead == Some(false) {
             return Some(reservation);
         }
         let region = self.region();

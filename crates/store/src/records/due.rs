@@ -24,11 +24,11 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Of the oldest articles of a retired buffer so many steps that all of these are as old as what the others have come to.  Reads from the
-    /// disk only where something went since it was asked last.
+    /// Of the oldest articles of a retired buffer, the newest of which is given, so many steps that all of these are as old as what the others
+    /// have come to.  Reads from the disk only where something went since it was asked last.
     pub(crate) fn steps<'b>(
         &mut self,
-        retired: &Arc<Buffer>,
+        (retired, newest): (&Arc<Buffer>, Sequence),
         others: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
         step: u64,
     ) -> u64 {
@@ -38,7 +38,7 @@ impl Due {
             return 0;
         }
         let steps = match come_to(others) {
-            Some(oldest) => steps_up_to(retired, oldest, step),
+            Some(oldest) => steps_up_to((retired, newest), oldest, step),
             None => 0,
         };
         self.asked = (steps == 0).then_some(all);
@@ -56,15 +56,15 @@ fn come_to<'b>(mut buffers: impl Iterator<Item = &'b Arc<Buffer>>) -> Option<Seq
     })
 }
 
-/// A step goes where the first article of it was placed before that.
-fn steps_up_to(retired: &Arc<Buffer>, oldest: Sequence, step: u64) -> u64 {
+/// A step goes where the first article behind it was placed before that, or the newest where none is behind it.
+fn steps_up_to((retired, newest): (&Arc<Buffer>, Sequence), oldest: Sequence, step: u64) -> u64 {
     let (geometry, floor) = (retired.geometry(), retired.floor());
-    let begins = |steps: u64| geometry.advance(floor, steps * step);
     let goes = |steps: &u64| {
-        let placed = begins(*steps).and_then(|from| placed_at(retired, from));
-        placed.is_none_or(|placed| placed <= oldest)
+        let behind = geometry.advance(floor, steps * step);
+        let placed = behind.and_then(|from| placed_at(retired, from));
+        placed.unwrap_or(newest) <= oldest
     };
-    (0..AT_ONCE_MAX).take_while(goes).count() as u64
+    (1..=AT_ONCE_MAX).take_while(goes).count() as u64
 }
 
 /// When the first article was placed that is alive from there on; none: there is none nearby, or it cannot be read.

@@ -616,7 +616,8 @@ impl Filling {
             return Some(reservation);
         }
         let region = self.region();
-        let steps = self.due.steps(&self.buffer, others, region);
+        let retired = (&self.buffer, self.placed.sequence);
+        let steps = self.due.steps(retired, others, region);
         let by_age = self
             .buffer
             .geometry()

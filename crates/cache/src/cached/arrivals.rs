@@ -158,7 +158,7 @@ impl<'f, C: Connect> Arrivals<'f, C> {
         let landed = self.inner.landed(id, wire);
         flight.land(landed.clone());
         if let Landed::Found(fetched) = landed {
-            let line = line_of(&fetched.id, &fetched.kept.wire);
+            let line = line_of(&fetched.id, &fetched.kept);
             // Of one that is damaged nothing is known: the next who wants it asks again.
             if line.is_some() {
                 self.told.push(*number);

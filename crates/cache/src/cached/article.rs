@@ -339,7 +339,7 @@ impl<C: Connect> CServer<C> {
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
         let kept = self.kept(self.inner.keep.id_hash(id)).await?;
-        let line = kept.and_then(|kept| line_of(id.as_bytes(), &kept.wire));
+        let line = kept.and_then(|kept| line_of(id.as_bytes(), &kept));
         if let Some(line) = line {
             rows.push(ArticleNumber(0), &line);
             return Ok(true);

@@ -28,7 +28,7 @@ impl Wanted {
     /// Makes it from the article that is found.
     fn make(&mut self, find: impl FnOnce(&IdHash) -> Option<Arc<Kept>>) {
         let kept = self.hash.as_ref().and_then(find);
-        self.line = kept.and_then(|kept| line_of(&self.id, &kept.wire));
+        self.line = kept.and_then(|kept| line_of(&self.id, &kept));
     }
 }
 

@@ -27,6 +27,7 @@ use newsreel_host::{Disk, Lock, random_bytes};
 use newsreel_index::id_hash;
 use newsreel_net::LineLimit;
 use newsreel_store::StoreReader;
+use newsreel_wire::article::{ArticleFacts, Headers};
 use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, IdHash, MessageId, UnixTime};
 use parking_lot::Mutex;
@@ -143,6 +144,8 @@ pub struct Kept {
     pub head_len: usize,
     /// The first group that it names, and its date: looked for once, as each reader of it is counted by them.
     said: OnceLock<(Option<Box<str>>, u64)>,
+    /// What is counted over all of it, once.
+    counted: OnceLock<Option<(usize, usize)>>,
 }
 
 impl PartialEq for Kept {
@@ -167,6 +170,7 @@ impl Kept {
             wire,
             head_len,
             said: OnceLock::new(),
+            counted: OnceLock::new(),
         }
     }
 
@@ -177,6 +181,15 @@ impl Kept {
             (group.map(|group| group.as_str().into()), dated)
         });
         (group.as_deref(), *dated)
+    }
+
+    /// Its octets and the lines of its body, as overview tells them; none: it is no article.
+    pub(crate) fn bytes_and_lines(&self, headers: &Headers<'_>) -> Option<(usize, usize)> {
+        let count = || {
+            let facts = ArticleFacts::of(headers).ok()?;
+            Some((facts.bytes, facts.lines))
+        };
+        *self.counted.get_or_init(count)
     }
 
     /// Octets of the header block of an article, or its beginning, empty line not included; none: it has no end of it.

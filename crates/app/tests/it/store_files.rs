@@ -490,3 +490,47 @@ fn bits_in_front_of_all_articles_are_no_articles() {
         "{places:?}"
     );
 }
+
+/// Octets of a dictionary were taken for bits, and a sound segment for a damaged one.
+#[test]
+fn a_segment_with_a_dictionary_is_sound() {
+    let ring = "[[rule]]\nset = \"ring\"";
+    assert!(CONFIG.contains(ring));
+    let packed = CONFIG.replace(ring, "[[rule]]\nset = \"packed\"")
+        + "\n[[set]]\nname = \"packed\"\nmethod = \"segment\"\nsegment_octets = \"8MiB\"\ncompression_level = 3\n";
+    let spool = Spool::with(&packed);
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.words"]);
+    let mut client = NewsClient::connect(server.address);
+    let mut seed = 1_u64;
+    for n in 0..400 {
+        let mut body = String::new();
+        while body.len() < 1500 {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
+            body.push_str(&format!("word-number-{}\r\n", (seed >> 33) % 300));
+        }
+        let id = id(n);
+        let article = format!(
+            "Path: peer.example!not-for-mail\r\nFrom: a@example.org\r\nNewsgroups: misc.words\r\nSubject: a test\r\n\
+             Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\n\r\n{body}.\r\n"
+        );
+        client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
+        assert!(client.line().starts_with("239"), "{n}");
+    }
+    drop(client);
+    server.stop();
+    let path = spool.path().join("segments/packed/00000001.seg");
+    let octets = read_whole(&RealDisk, &path, 16 << 20).unwrap();
+    assert_eq!(&octets[8192..8200], b"NRZSTDIC");
+    for path in [path.as_path(), path.parent().unwrap()] {
+        let verified = said(run(&["verify"], path)).unwrap();
+        assert!(
+            verified.ends_with(" 0 damaged\n") && verified.lines().count() == 1,
+            "{verified}"
+        );
+        assert_eq!(said(run(&["dump"], path)).unwrap().lines().count(), 400);
+        let batch = run(&["export"], path);
+        assert!(batch.status.success(), "{batch:?}");
+        assert!(!String::from_utf8_lossy(&batch.stderr).contains("bitmap"));
+    }
+}

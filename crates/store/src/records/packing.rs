@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_host::ErrorKind;
+use newsreel_host::{ErrorKind, File};
 use newsreel_wire::Position;
 use parking_lot::Mutex;
 use zstd::zstd_safe::{DCtx, get_dict_id_from_frame, get_frame_content_size};
 
 use self::dictionary::{Copies, Dictionary};
 use super::buffer::Buffer;
-use super::geometry::in_memory;
+use super::geometry::{Geometry, in_memory};
 use super::placing::ARTICLE_OCTETS_MAX;
 pub(crate) use dictionary::decode_any;
 pub(crate) use packer::{Packer, Training};
@@ -94,6 +94,11 @@ pub(crate) fn unpack_alone(stored: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(len);
     DCtx::default().decompress(&mut plain, stored).ok()?;
     Some(plain)
+}
+
+/// Whether a dictionary lies in a file where a cyclic buffer has its bitmap.
+pub(crate) fn has_dictionary(file: &dyn File, geometry: &Geometry) -> bool {
+    dictionary::is_there(file, geometry)
 }
 
 /// What is wrong with every article that was packed with a dictionary of which no copy is left.

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode, read_whole};
 use newsreel_store::conformance::{Log, PACKED, Rig, WORDS_FROM, article, config_of};
 use newsreel_store::{Access, CheckpointWrite, ScanRange, Scanned, open_alone};
+use newsreel_wire::{POSITION_UNIT, Position};
 
 use crate::common::ARTICLE;
 
@@ -114,6 +115,62 @@ fn each_segment_gets_a_dictionary_and_can_be_read_alone() {
         }
     }
     assert!(found > ENOUGH, "{found}");
+}
+
+/// Octets of dictionaries were read as bits: of articles in front of all others, and, in a file that is not the first, of articles
+/// that are not there.
+#[test]
+fn where_a_dictionary_lies_a_file_alone_has_no_bitmap() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut rig = rig(&disk, Log::default());
+    while !disk.exists(Path::new(&segment(2))).unwrap() {
+        feed(&mut rig, ENOUGH);
+        checkpoint(&mut rig);
+    }
+    feed(&mut rig, ENOUGH);
+    checkpoint(&mut rig);
+    feed(&mut rig, 20);
+    checkpoint(&mut rig);
+    for number in [1, 2] {
+        // Also under another name, with one copy; and under its own with none.
+        let path = segment(number);
+        let octets = read_whole(disk.as_ref(), Path::new(&path), 2 * SEGMENT as usize).unwrap();
+        let elsewhere = format!("/copy-of-{number}");
+        let copy = disk.open(Path::new(&elsewhere), OpenMode::CreateNew);
+        let copy = copy.unwrap();
+        copy.write_at(&octets, 0).unwrap();
+        has_no_bitmap(&disk, &elsewhere);
+        copy.write_at(b"damage", COPIES[number as usize - 1])
+            .unwrap();
+        has_no_bitmap(&disk, &elsewhere);
+        has_no_bitmap(&disk, &path);
+        let file = disk.open(Path::new(&path), OpenMode::ReadWrite).unwrap();
+        for at in COPIES {
+            file.write_at(b"damage", at).unwrap();
+        }
+        has_no_bitmap(&disk, &path);
+    }
+}
+
+fn has_no_bitmap(disk: &Arc<dyn Disk>, path: &str) {
+    for reader in open_alone(disk, Path::new(path)).unwrap() {
+        let reader = reader.unwrap();
+        assert_eq!(reader.mend_header().unwrap(), None, "{path}");
+        let facts = reader.facts();
+        for cycle in 1..=facts.cycle {
+            let whole = Position::new(cycle, 0)..Position::new(cycle, SEGMENT);
+            assert_eq!(reader.bits(whole).unwrap(), None, "{path}, cycle {cycle}");
+        }
+        let mut scan = reader.clone().scan(ScanRange::Live);
+        while let Some(scanned) = scan.step().unwrap() {
+            if let Scanned::Record { token, .. } = scanned {
+                let start = token.position();
+                let end = Position::new(start.cycle(), start.offset() + POSITION_UNIT);
+                let wrong = reader.wrong_bits(start..end, &[start]).unwrap();
+                assert!(wrong.missing.is_empty() && wrong.extra.is_empty(), "{path}");
+            }
+        }
+    }
 }
 
 #[test]

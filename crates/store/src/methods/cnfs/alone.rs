@@ -15,6 +15,7 @@ use super::rescue;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
 use crate::method::BufferReader as _;
+use crate::methods::segment;
 use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::records::geometry::{BLOCK_MIN, Geometry};
@@ -87,6 +88,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let complaint = told_of_cut(complaint, file.len()?, header.octets);
     let told = (complaint, false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
+    cyclic.file.look_for_bitmap(segment::is_name_of_one(path));
     look_for_gone(&cyclic)?;
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)

@@ -23,6 +23,7 @@ use crate::records::gone::Gone;
 use crate::records::headers::{Headers, Written, read_headers};
 use crate::records::home::{FileRef, Kind};
 use crate::records::memory::Pool;
+use crate::records::packing::has_dictionary;
 use crate::records::recent::Recent;
 
 /// How often a header is read that somebody writes meanwhile.
@@ -98,6 +99,8 @@ pub(crate) struct CyclicFile {
     is_given_up: AtomicBool,
     /// What a segment says of itself that was withdrawn, where it is looked at alone.
     gone: OnceLock<Gone>,
+    /// It is a segment that is looked at alone: where a buffer has its bitmap a dictionary lies, or nothing.
+    has_no_bitmap: AtomicBool,
 }
 
 /// What is wrong with the copies of a header.
@@ -160,6 +163,7 @@ impl Cyclic {
             is_cut_due: AtomicBool::new(was_larger && len > header.octets),
             is_given_up: AtomicBool::new(is_given_up),
             gone: OnceLock::new(),
+            has_no_bitmap: AtomicBool::new(false),
             opened: header.clone(),
             header: Mutex::new(Written {
                 header: header.clone(),
@@ -262,6 +266,21 @@ impl CyclicFile {
             self.gone.get_or_init(|| gone);
         }
         Ok(())
+    }
+
+    /// Looks whether this is a segment, which has no bitmap: it has a dictionary there, or its name says so (`is_named_so`), and its
+    /// header of nothing in its cycle that the bitmap is right.
+    pub(super) fn look_for_bitmap(&self, is_named_so: bool) {
+        let header = self.header();
+        let has_none = header.geometry().is_some_and(|geometry| {
+            let is_unsaid = header.hints.bitmap_end.offset() == geometry.data_start;
+            is_named_so && is_unsaid || has_dictionary(self.side(), &geometry)
+        });
+        self.has_no_bitmap.store(has_none, Ordering::Relaxed);
+    }
+
+    fn has_no_bitmap(&self) -> bool {
+        self.has_no_bitmap.load(Ordering::Relaxed)
     }
 
     /// Whether articles were withdrawn whose bits are still to go.
@@ -390,7 +409,7 @@ impl Home for CyclicFile {
         let known = self.written().bitmap_end;
         let (low, high) = (stretch.start.offset(), stretch.end.offset());
         let is_in_one = stretch.start.cycle() == stretch.end.cycle() && low < high;
-        if !is_in_one || stretch.start >= known {
+        if !is_in_one || stretch.start >= known || self.has_no_bitmap() {
             return Ok(None);
         }
         let high = high.min(geometry.bitmap_blocks() * geometry.block);
@@ -417,7 +436,7 @@ impl Home for CyclicFile {
                 extra: Vec::new(),
             });
         }
-        if stretch.end > self.written().bitmap_end {
+        if stretch.end > self.written().bitmap_end || self.has_no_bitmap() {
             return Ok(WrongBits::default());
         }
         let _one = self.bits.lock();
@@ -459,6 +478,7 @@ impl Home for CyclicFile {
 
     fn mend_header(&self, may_write: bool) -> Result<Option<String>> {
         match self.mend_copies(may_write)? {
+            None if self.has_no_bitmap() => Ok(None),
             None => self.mend_outside(may_write),
             found => Ok(found),
         }

@@ -5,6 +5,7 @@
 //! (see `standing`) is read as what it is and neither written nor removed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,6 +91,12 @@ impl Held {
     const fn is_ours(&self) -> bool {
         matches!(self.standing, Standing::Right | Standing::Headless(_))
     }
+}
+
+/// Whether a file is named as a segment is.
+pub(crate) fn is_name_of_one(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str);
+    name.and_then(cycle_of).is_some()
 }
 
 /// The number in a segment's name.

@@ -11,8 +11,8 @@ mod open;
 mod set;
 mod standing;
 
-pub(crate) use files::files_in;
 pub use files::{OPEN_SEGMENTS_MAX, SEGMENT_OCTETS_MIN};
+pub(crate) use files::{files_in, is_name_of_one};
 pub(crate) use open::{open, open_as};
 pub(crate) use set::SegmentSet;
 pub use standing::SEGMENTS_COMPARED_MAX;

@@ -75,20 +75,37 @@ fn encode(dictionary: &[u8]) -> Vec<u8> {
 /// The dictionary in a copy, if that is as it was written.
 fn decode(copy: &[u8]) -> Option<&[u8]> {
     let (header, rest) = copy.split_first_chunk::<HEADER>()?;
-    let number = |at: usize| {
-        let four = header.get(at..).and_then(|rest| rest.first_chunk::<4>());
-        four.map_or(0, |four| u32::from_le_bytes(*four))
-    };
-    let is_whole = header.starts_with(COPY_MAGIC)
-        && crc32c::crc32c(&header[..HEADER - 4]) == number(HEADER - 4)
-        && number(8) == VERSION;
-    let octets = rest.get(..usize::try_from(number(12)).ok()?)?;
-    (is_whole && crc32c::crc32c(octets) == number(16)).then_some(octets)
+    let octets = rest.get(..usize::try_from(number(header, 12)).ok()?)?;
+    let is_whole = is_front(header) && crc32c::crc32c(octets) == number(header, 16);
+    is_whole.then_some(octets)
+}
+
+/// Whether what lies in front of a dictionary is as it was written.
+fn is_front(header: &[u8; HEADER]) -> bool {
+    header.starts_with(COPY_MAGIC)
+        && crc32c::crc32c(&header[..HEADER - 4]) == number(header, HEADER - 4)
+        && number(header, 8) == VERSION
+}
+
+fn number(header: &[u8; HEADER], at: usize) -> u32 {
+    let four = header.get(at..).and_then(|rest| rest.first_chunk::<4>());
+    four.map_or(0, |four| u32::from_le_bytes(*four))
 }
 
 /// For fuzzing: whether any octets are a copy with a dictionary in it.
 pub(crate) fn decode_any(octets: &[u8]) -> bool {
     decode(octets).is_some_and(|found| Dictionary::of(found.to_vec()).is_some())
+}
+
+/// Whether one copy is in a file, or was: its front is as it was written.  No bitmap looks like that.
+pub(super) fn is_there(file: &dyn File, geometry: &Geometry) -> bool {
+    let Some((at, _)) = room(geometry) else {
+        return false;
+    };
+    at.iter().any(|at| {
+        let mut front = [0; HEADER];
+        file.read_exact_at(&mut front, *at).is_ok() && is_front(&front)
+    })
 }
 
 /// One copy, as far as it is there.

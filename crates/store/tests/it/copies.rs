@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Rig, config_of};
-use newsreel_store::{Access, ScanRange, Scanned};
+use newsreel_store::{Access, ScanRange, Scanned, open_alone};
 use newsreel_wire::{POSITION_UNIT, Position};
 
 use crate::common::feed;
@@ -172,5 +172,57 @@ fn whatever_became_of_both_copies_the_articles_are_there_or_it_is_said_why_not()
         }
         assert_eq!((rig.read_all(), after.corrupt), (after, 0), "{what}");
         assert_eq!(without_bits(&rig), 0, "{what}");
+    }
+}
+
+/// What lies in a buffer by itself: articles, and damaged places.
+fn alone(disk: &Arc<dyn Disk>, path: &str) -> (u64, u64) {
+    let (mut articles, mut damaged) = (0, 0);
+    for reader in open_alone(disk, Path::new(path)).unwrap() {
+        let mut scan = reader.unwrap().scan(ScanRange::Live);
+        while let Some(scanned) = scan.step().unwrap() {
+            match scanned {
+                Scanned::Record { sound: true, .. } => articles += 1,
+                Scanned::Record { .. } | Scanned::Damaged { .. } => damaged += 1,
+                Scanned::Passed => {}
+            }
+        }
+    }
+    (articles, damaged)
+}
+
+/// Of a buffer without headers, or whose header was made again, what was overwritten at its end in part was damage, to who looks at it by
+/// itself; and to whom the header had been written again what is about to be overwritten was there.
+#[test]
+fn a_header_that_is_made_again_says_where_the_buffer_stands() {
+    let config = config_of("cnfs", ROOM);
+    for (octets, is_by_scrub) in [(2, true), (3, true), (4, true), (5, true), (4, false)] {
+        let octets = octets * ROOM;
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+        feed(&mut rig, octets);
+        rig.checkpoint().unwrap();
+        let paths = ["C0", "C1"].map(|name| format!("/spool/buffers/{name}"));
+        let before: Vec<_> = paths.iter().map(|path| alone(&disk, path)).collect();
+        let log = rig.log.clone();
+        drop(rig);
+        for path in &paths {
+            let file = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+            file.write_at(&vec![0xff; 2 * PAGE as usize], 0).unwrap();
+            assert_eq!(alone(&disk, path).1, 0, "{octets} {path}");
+        }
+        let mut rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();
+        match is_by_scrub {
+            true => {
+                for buffer in rig.reader.buffers() {
+                    assert!(buffer.mend_header().unwrap().is_some());
+                }
+            }
+            // Though nothing is new.
+            false => rig.checkpoint().unwrap(),
+        }
+        let after: Vec<_> = paths.iter().map(|path| alone(&disk, path)).collect();
+        assert_eq!(after, before, "{octets}");
+        assert!(after.iter().all(|(_, damaged)| *damaged == 0), "{after:?}");
     }
 }

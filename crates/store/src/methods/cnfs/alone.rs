@@ -139,8 +139,10 @@ fn told_of_cut(complaint: Option<String>, len: u64, octets: u64) -> Option<Strin
 fn find_end(buffer: &Buffer) -> Result<()> {
     let from = buffer.home.opened().end.max(first_cycle(buffer)?);
     let end = true_end(buffer, from)?.end;
-    // What is reserved and not yet overwritten is still there to be read; what an older header says is not.
-    buffer.raise_floor(end.one_cycle_before());
+    // What is reserved and not yet overwritten is still there to be read; what an older header says is not.  The last batch
+    // filled the page in which it ends.
+    let page = buffer.geometry().page_up(end).unwrap_or(end);
+    buffer.raise_floor(page.one_cycle_before());
     buffer.end.store(end.0, Ordering::Relaxed);
     buffer.written.store(end.0, Ordering::Release);
     Ok(())

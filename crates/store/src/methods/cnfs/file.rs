@@ -97,6 +97,8 @@ pub(crate) struct CyclicFile {
     pub(super) is_cut_due: AtomicBool,
     /// It was to become smaller and is not any more, which its header does not say yet.
     is_given_up: AtomicBool,
+    /// Its header was made again, and is in memory only: not both copies of it have been written yet.
+    is_header_due: AtomicBool,
     /// What a segment says of itself that was withdrawn, where it is looked at alone.
     gone: OnceLock<Gone>,
     /// It is a segment that is looked at alone: where a buffer has its bitmap a dictionary lies, or nothing.
@@ -162,6 +164,7 @@ impl Cyclic {
             bits: Mutex::new(()),
             is_cut_due: AtomicBool::new(was_larger && len > header.octets),
             is_given_up: AtomicBool::new(is_given_up),
+            is_header_due: AtomicBool::new(is_rescued),
             gone: OnceLock::new(),
             has_no_bitmap: AtomicBool::new(false),
             opened: header.clone(),
@@ -211,7 +214,13 @@ impl CyclicFile {
             written.write(self.side.as_ref(), hints)?;
             self.side.sync_data()?;
         }
+        self.is_header_due.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether its header is still to be written, also where nothing is new in it.
+    pub(super) fn is_header_due(&self) -> bool {
+        self.is_header_due.load(Ordering::Relaxed)
     }
 
     /// Has both copies of the header tell of this size, behind what is to be written before; where articles end then.

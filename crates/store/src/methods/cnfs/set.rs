@@ -356,6 +356,8 @@ impl StorageMethod for Cnfs {
             }
             if buffer.is_rescued {
                 narrow::resume(cyclic, filling.next());
+                // What was made again says nothing of where it stands, and may be written before there is news.
+                cyclic.file.know(filling.hints());
             }
             let cycle = filling.cycle();
             let synced = match is_ahead {
@@ -412,7 +414,7 @@ impl StorageMethod for Cnfs {
             };
             let (hints, written) = (filling.hints(), cyclic.file.written());
             let is_news = hints.merge(written) != written || cyclic.file.has_withdrawn();
-            if is_news || is_cut {
+            if is_news || is_cut || cyclic.file.is_header_due() {
                 out.push(Box::new(BufferCheckpoint {
                     cyclic: cyclic.clone(),
                     hints,

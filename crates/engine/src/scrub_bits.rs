@@ -15,6 +15,9 @@ use crate::requests::Request;
 use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
 
+/// So many bits of a buffer are kept in mind of which it is to be told at the end what they are; the next scrub looks at those beyond.
+const DOUBTFUL_MAX: usize = 1 << 16;
+
 /// So many gaps of a buffer are kept in mind.
 pub(crate) const GAPS_MAX: usize = KNOWN_MAX;
 
@@ -33,6 +36,8 @@ pub(crate) struct Bits {
     is_written: bool,
     /// Where nothing is, and the bitmap says that an article begins.
     doubtful: Vec<Position>,
+    /// So many more of those are left as they are.
+    unsettled: u64,
     /// Whole pages between articles in which nothing is, from the beginning on.
     pub(crate) gaps: Vec<Range<Position>>,
 }
@@ -49,6 +54,7 @@ impl Bits {
             wrong: 0,
             is_written: true,
             doubtful: Vec::new(),
+            unsettled: 0,
             gaps: Vec::new(),
         }
     }
@@ -138,11 +144,13 @@ impl Bits {
                     && at.offset() < start.offset().saturating_add(len)
             })
         };
-        let doubtful = &mut self.doubtful;
+        let (doubtful, unsettled) = (&mut self.doubtful, &mut self.unsettled);
         wrong.extra.retain(|at| {
             let is_nothing = is_inside(at) || !buffer.is_lost(*at);
-            if !is_nothing && doubtful.len() < KNOWN_MAX {
-                doubtful.push(*at);
+            match doubtful.len() < DOUBTFUL_MAX {
+                _ if is_nothing => {}
+                true => doubtful.push(*at),
+                false => *unsettled += 1,
             }
             is_nothing
         });
@@ -218,9 +226,23 @@ impl Bits {
 
     /// What was found, for people; it is logged, too.
     pub(crate) fn told(&self, buffer: &str) -> impl Iterator<Item = String> {
-        [self.told_of_bits(buffer), self.told_of_marks(buffer)]
-            .into_iter()
-            .flatten()
+        let told = [
+            self.told_of_bits(buffer),
+            self.told_of_unsettled(buffer),
+            self.told_of_marks(buffer),
+        ];
+        told.into_iter().flatten()
+    }
+
+    fn told_of_unsettled(&self, buffer: &str) -> Option<String> {
+        let unsettled = self.unsettled;
+        (unsettled > 0).then(|| {
+            let said = format!(
+                "its bitmap has more bits where nothing lies than a scrub looks at: {unsettled}; they are left to the next one"
+            );
+            tracing::warn!(buffer, "{said}");
+            format!("buffer {buffer}: {said}")
+        })
     }
 
     fn told_of_marks(&self, buffer: &str) -> Option<String> {

@@ -161,9 +161,16 @@ impl Scrub<'_> {
     /// Tells what is known at the end of a stretch.
     fn end(mut self, stretch: Range<Position>, scrubber: &mut dyn Scrubber) {
         let (shared, buffer) = (self.shared, self.buffer);
-        for at in self.bits.settle(shared, buffer) {
-            let damage = by_the_bitmap(buffer, at);
-            self.seen.damage(shared, at, damage, scrubber);
+        let left = self.bits.settle(shared, buffer);
+        // One more shows that there are more than are kept in mind.
+        let told_max = KNOWN_MAX + 1;
+        for at in left.iter().take(told_max) {
+            let damage = by_the_bitmap(buffer, *at);
+            self.seen.damage(shared, *at, damage, scrubber);
+        }
+        let more = left.len().saturating_sub(told_max) as u64;
+        if more > 0 {
+            self.seen.more(shared, more, scrubber);
         }
         let told = self.bits.told(buffer.name()).chain(self.left.end());
         for what in told.chain(self.undone.told(buffer.name())) {

@@ -909,6 +909,27 @@ async fn records_without_a_header_are_made_again_where_their_texts_agree() {
     }
 }
 
+/// Of a bitmap that is all ones only the first thousand bits were cleared that stand for what lies between batches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_bits_where_no_article_begins_are_cleared_at_once() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(2 << 20));
+    feed(&world, 0..1500, 2500).await;
+    world.seal();
+    assert_eq!(scrub(&world).headers, Vec::<String>::new());
+    let alive = scrub(&world).articles;
+    for name in ["C0", "C1"] {
+        let path = Path::new("/spool/buffers").join(name);
+        memory.corrupt(&path, 8192, &[0xff; 4096]).unwrap();
+    }
+    let report = scrub(&world);
+    assert_eq!(report.damaged.len(), 0, "{report:?}");
+    assert_eq!(report.headers.len(), 4, "{report:?}");
+    let report = scrub(&world);
+    assert_eq!((report.headers, report.damaged.len()), (vec![], 0));
+    assert_eq!(report.articles, alive);
+}
+
 /// Bits of the padding between batches, and of headers and bitmap, were damage at each scrub until the buffer came around.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bits_where_no_article_begins_are_cleared() {

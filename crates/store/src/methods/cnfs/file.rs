@@ -130,11 +130,7 @@ impl Cyclic {
         (complaint, is_rescued): (Option<String>, bool),
     ) -> Result<Self> {
         owner.check(&header)?;
-        let mode = if read_only {
-            OpenMode::Read
-        } else {
-            OpenMode::ReadWrite
-        };
+        let mode = mode_for(read_only);
         let file = disk.open(owner.path, mode)?;
         let len = file.len()?;
         check_len(owner, &header, len)?;
@@ -544,6 +540,14 @@ impl CyclicFile {
         let hints = written.header.hints;
         self.write_both(&mut written, hints)?;
         Ok(Some(format!("{what}; it was written again")))
+    }
+}
+
+/// How a file is opened that is only read, or not.
+const fn mode_for(read_only: bool) -> OpenMode {
+    match read_only {
+        true => OpenMode::Read,
+        false => OpenMode::ReadWrite,
     }
 }
 

@@ -12,7 +12,7 @@ use super::buffer::Buffer;
 use crate::method::{BufferReader as _, ScanRange, Scanned};
 
 /// So far a record that is alive is looked for.
-const STEPS_MAX: usize = 256;
+const STEPS_MAX: usize = 64;
 /// So many steps go at once.
 const AT_ONCE_MAX: u64 = 64;
 

@@ -1,5 +1,7 @@
 //! Retired buffers in which no article is alive though nothing was overwritten.
 
+use std::ops::Range;
+
 use newsreel_engine::{ArticleRef, Reason, Withdrawal};
 use newsreel_service::Outcome;
 
@@ -25,6 +27,15 @@ fn id(n: usize) -> ArticleRef {
     ArticleRef::Id(format!("<{n}@t.example>"))
 }
 
+async fn send(world: &World, articles: Range<usize>) {
+    for from in articles.clone().step_by(100) {
+        let some: Vec<_> = (from..articles.end.min(from + 100)).map(filled).collect();
+        let outcomes = world.send(&some).await;
+        assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+    }
+    world.seal();
+}
+
 fn withdraw(world: &World, articles: &[usize]) {
     for some in articles.chunks(100) {
         let ids: Vec<ArticleRef> = some.iter().map(|n| id(*n)).collect();
@@ -47,12 +58,7 @@ async fn a_retired_buffer_that_was_never_used_drains_at_once() {
             if round == 0 { "drained" } else { "ok" }
         );
         let all: Vec<usize> = (round * 800..(round + 1) * 800).collect();
-        for some in all.chunks(100) {
-            let some: Vec<_> = some.iter().map(|n| filled(*n)).collect();
-            let outcomes = world.send(&some).await;
-            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
-        }
-        world.seal();
+        send(&world, round * 800..(round + 1) * 800).await;
         let buffers: Vec<_> = all.iter().map(|n| buffer_of(&world, *n)).collect();
         assert!(buffers.iter().all(Option::is_some), "{round}");
         let has_some = buffers.contains(&Some("C1".to_owned()));
@@ -109,25 +115,17 @@ async fn a_retired_buffer_of_which_all_was_withdrawn_drains_with_the_last() {
 #[tokio::test]
 async fn a_buffer_that_is_retired_again_owes_nothing_of_the_time_before() {
     let world = World::new(config(ROOM));
-    let send = async |articles: std::ops::Range<usize>| {
-        for from in articles.clone().step_by(100) {
-            let some: Vec<_> = (from..articles.end.min(from + 100)).map(filled).collect();
-            let outcomes = world.send(&some).await;
-            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
-        }
-        world.seal();
-    };
     assert!(world.engine.retire_buffer("C1", true).unwrap());
     world.seal();
     world.wait_until("drained", |world| state(world, "C1") == "drained");
-    send(0..800).await;
+    send(&world, 0..800).await;
     assert!(world.engine.retire_buffer("C1", false).unwrap());
-    send(800..1600).await;
+    send(&world, 800..1600).await;
     let is_there = |n: &usize| buffer_of(&world, *n).as_deref() == Some("C1");
     let there: Vec<usize> = (800..1600).filter(is_there).collect();
     assert!(there.len() > 100, "{}", there.len());
     assert!(world.engine.retire_buffer("C1", true).unwrap());
-    send(1600..1620).await;
+    send(&world, 1600..1620).await;
     world.seal();
     let gone = there.iter().filter(|n| !is_there(n)).count();
     assert_eq!(gone, 0, "of {}", there.len());
@@ -138,14 +136,6 @@ async fn a_buffer_that_is_retired_again_owes_nothing_of_the_time_before() {
 #[tokio::test]
 async fn what_is_retired_again_goes_no_sooner_than_what_came_beside_it() {
     let mut world = World::new(config(ROOM));
-    let send = async |world: &World, articles: std::ops::Range<usize>| {
-        for from in articles.clone().step_by(100) {
-            let some: Vec<_> = (from..articles.end.min(from + 100)).map(filled).collect();
-            let outcomes = world.send(&some).await;
-            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
-        }
-        world.seal();
-    };
     assert!(world.engine.retire_buffer("C1", true).unwrap());
     world.seal();
     world.wait_until("drained", |world| state(world, "C1") == "drained");

@@ -8,7 +8,6 @@ use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
-use smallvec::SmallVec;
 
 use super::checkpoint::BufferCheckpoint;
 use super::enlarge::{Resizing, enlarge_open};
@@ -22,7 +21,6 @@ use crate::method::{
     Reservation, StorageMethod,
 };
 use crate::records::Home as _;
-use crate::records::buffer::Buffer;
 use crate::records::erase::Erasure;
 use crate::records::placing::{Filling, Turn};
 
@@ -148,6 +146,21 @@ impl Cnfs {
         }
     }
 
+    /// What goes of the buffers that are retired.
+    fn drain(&mut self, out: &mut Vec<Reservation>) {
+        let (retired, others): (Vec<_>, Vec<_>) = self
+            .fillings
+            .iter_mut()
+            .partition(|one| one.buffer.is_retired());
+        let others = others.iter().map(|one| &one.buffer);
+        let others = others.filter(|one| one.takes_articles());
+        out.extend(
+            retired
+                .into_iter()
+                .filter_map(|filling| filling.drain_beside(others.clone())),
+        );
+    }
+
     fn find(&mut self, buffer: BufferId) -> Option<&mut Filling> {
         let mut fillings = self.fillings.iter_mut();
         fillings.find(|filling| filling.buffer.id == buffer)
@@ -162,22 +175,19 @@ impl StorageMethod for Cnfs {
     }
 
     fn reservations(&mut self, _: Option<UnixTime>, out: &mut Vec<Reservation>) {
-        let buffers = self.fillings.iter().map(|one| Arc::clone(&one.buffer));
-        let buffers: SmallVec<[Arc<Buffer>; 8]> = buffers.collect();
-        let others = buffers.iter().filter(|one| one.takes_articles());
         for at in 0..self.fillings.len() {
             let turn = self.turn_of(at);
             let filling = &mut self.fillings[at];
             if filling.buffer.is_retired() {
-                out.extend(filling.drain_beside(others.clone()));
                 continue;
             }
             filling.stands();
-            out.extend(if filling.buffer.is_usable() {
-                filling.reservation(turn)
-            } else {
-                None
-            });
+            if filling.buffer.is_usable() {
+                out.extend(filling.reservation(turn));
+            }
+        }
+        if self.fillings.iter().any(|one| one.buffer.is_retired()) {
+            self.drain(out);
         }
     }
 

@@ -1,8 +1,7 @@
-//! When the articles of a retired buffer go that has room in front of it in which nothing is alive, as one that was retired before and taken
-//! back: not before the others of its set have come to what was placed when they were.
+//! From when on the articles of a retired buffer may go: when none is left in the others of its set that was placed before them.
 //!
-//! Where it was full when it was retired, how much the others overwrite says that by itself.  Where it was not, its articles would
-//! go as soon as the others had overwritten as much as these are.
+//! That is told by sequences, which stand in each record: so it is the same behind a start, in a set that is filled in turn, and however
+//! much room is free in any of them.
 
 use std::sync::Arc;
 
@@ -16,19 +15,21 @@ const STEPS_MAX: usize = 64;
 /// So many steps go at once.
 const AT_ONCE_MAX: u64 = 64;
 
-/// How much of a buffer goes, as long as nothing more of it or of the others has gone.
+/// What is known of a retired buffer, as long as nothing more of it or of the others has gone.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Due {
     /// The floors of all of them, when nothing was to go.
     asked: Option<u64>,
+    /// When the newest in its first step was placed, and where that step begins.
+    first: Option<(Position, Sequence)>,
 }
 
 impl Due {
-    /// Of the oldest articles of a retired buffer, the newest of which is given, so many steps that all of these are as old as what the others
-    /// have come to.  Reads from the disk only where something went since it was asked last.
+    /// Of the oldest articles of a retired buffer so many steps that all of these are as old as what the others have come to.
+    /// Reads from the disk only where something went since it was asked last, and no step twice.
     pub(crate) fn steps<'b>(
         &mut self,
-        (retired, newest): (&Arc<Buffer>, Sequence),
+        retired: &Arc<Buffer>,
         others: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
         step: u64,
     ) -> u64 {
@@ -37,34 +38,62 @@ impl Due {
         if self.asked == Some(all) {
             return 0;
         }
-        let steps = match come_to(others) {
-            Some(oldest) => steps_up_to((retired, newest), oldest, step),
-            None => 0,
-        };
+        let steps = come_to(others).map_or(0, |oldest| self.steps_up_to(retired, oldest, step));
         self.asked = (steps == 0).then_some(all);
+        steps
+    }
+
+    fn steps_up_to(&mut self, retired: &Arc<Buffer>, oldest: Sequence, step: u64) -> u64 {
+        let (geometry, mut from, mut steps) = (retired.geometry(), retired.floor(), 0);
+        while steps < AT_ONCE_MAX {
+            let Some(behind) = geometry.advance(from, step) else {
+                break;
+            };
+            let known = self.first.filter(|(at, _)| *at == from);
+            let newest = known.map_or_else(
+                || newest_in(retired, from, behind),
+                |(_, newest)| Some(newest),
+            );
+            // What cannot be read is asked for again.
+            let Some(newest) = newest else { break };
+            self.first = Some((from, newest));
+            if newest > oldest {
+                break;
+            }
+            (from, steps) = (behind, steps + 1);
+        }
         steps
     }
 }
 
-/// The oldest that buffers have, of which the next is overwritten; none: of one nothing has been overwritten yet.
-fn come_to<'b>(mut buffers: impl Iterator<Item = &'b Arc<Buffer>>) -> Option<Sequence> {
-    buffers.try_fold(Sequence(u64::MAX), |oldest, buffer| {
-        let start = buffer.geometry().start_of(1).unwrap_or_default();
-        let floor = buffer.floor();
-        // Of one of which no article can be read nothing has to be waited for.
-        (floor > start).then(|| oldest.min(placed_at(buffer, floor).unwrap_or(oldest)))
-    })
+/// The oldest that buffers have; none: nothing in any of them has been overwritten yet.
+fn come_to<'b>(buffers: impl Iterator<Item = &'b Arc<Buffer>> + Clone) -> Option<Sequence> {
+    let has_come_around =
+        |buffer: &Arc<Buffer>| Some(buffer.floor()) > buffer.geometry().start_of(1);
+    if !buffers.clone().any(has_come_around) {
+        return None;
+    }
+    // Of one of which no article can be read nothing has to be waited for.
+    let oldest = buffers.filter_map(|buffer| placed_at(buffer, buffer.floor()));
+    Some(oldest.min().unwrap_or(Sequence(u64::MAX)))
 }
 
-/// A step goes where the first article behind it was placed before that, or the newest where none is behind it.
-fn steps_up_to((retired, newest): (&Arc<Buffer>, Sequence), oldest: Sequence, step: u64) -> u64 {
-    let (geometry, floor) = (retired.geometry(), retired.floor());
-    let goes = |steps: &u64| {
-        let behind = geometry.advance(floor, steps * step);
-        let placed = behind.and_then(|from| placed_at(retired, from));
-        placed.unwrap_or(newest) <= oldest
-    };
-    (1..=AT_ONCE_MAX).take_while(goes).count() as u64
+/// No article between two places was placed later: told by the first behind them, or, where none is near, by themselves.
+fn newest_in(buffer: &Arc<Buffer>, from: Position, behind: Position) -> Option<Sequence> {
+    if let Some(placed) = placed_at(buffer, behind) {
+        return Some(placed);
+    }
+    let mut scan = Arc::clone(buffer).scan(ScanRange::LiveFrom(from));
+    let mut newest = Sequence::ZERO;
+    while let Some(met) = scan.step().ok()? {
+        if let Scanned::Record { sequence, .. } = met {
+            newest = newest.max(sequence);
+        }
+        if scan.at() >= behind {
+            break;
+        }
+    }
+    Some(newest)
 }
 
 /// When the first article was placed that is alive from there on; none: there is none nearby, or it cannot be read.

@@ -30,8 +30,6 @@ use crate::method::{Marks, Place, Reservation};
 const REGION_MAX: u64 = 16 << 20;
 /// ... and of at least this, where the buffer is large enough: a batch should fit.
 const REGION_USUAL_MIN: u64 = 2 << 20;
-/// No more regions are reserved in front of a buffer that takes articles, unless it was retired before.
-const AHEAD_USUAL: u64 = 4;
 /// What is owed is counted in parts of an octet: buffers of a set may differ much in size.
 const OWED_SHIFT: u32 = 32;
 /// Replayed articles noted at once.
@@ -79,12 +77,11 @@ pub(crate) struct Filling {
     pub(crate) run_octets: u64,
     /// What is left of this cycle stays empty: the next record begins another.
     close_cycle: bool,
-    /// Room that others of its set have overwritten while it drains, in its own size: octets times 2^32.
+    /// Room that others of its set have overwritten while it drains, in its own size: octets times 2^32.  Nobody knows it behind a
+    /// start: then it is no bound.
     owed: u128,
     /// How much of it goes by age, while it is retired.
     pub(crate) due: Due,
-    /// Whether much room was reserved in front of it when it took articles last; none: it took none since the start.
-    has_room_ahead: Option<bool>,
     /// The cycle that this buffer's turn fills, in a set that is filled in sequence.
     turn_cycle: u32,
     placed: Hints,
@@ -162,9 +159,8 @@ impl Filling {
             packer: None,
             run_octets: 0,
             close_cycle: false,
-            owed: 0,
+            owed: u128::MAX,
             due: Due::default(),
-            has_room_ahead: None,
             turn_cycle: hints.end.cycle(),
             placed: hints,
             sealed: hints,
@@ -574,58 +570,34 @@ impl Filling {
         !self.is_distrusted && self.buffer.is_emptied(self.next)
     }
 
-    /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them, and as fast as
-    /// others of its set are overwritten; all at once where none of them is alive.  Asked for in vain it is asked for again.
-    pub(crate) fn drain(&self) -> Option<Reservation> {
-        let geometry = self.buffer.geometry();
+    /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them; no faster than others
+    /// of its set are overwritten, and none sooner than what is older in those; all at once where none of them is alive.  Asked for
+    /// in vain it is asked for again.
+    pub(crate) fn drain<'b>(
+        &mut self,
+        others: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
+    ) -> Option<Reservation> {
         let last = self.last_to_go()?;
-        let owed = u64::try_from(self.owed >> OWED_SHIFT).unwrap_or(u64::MAX);
-        let left = geometry.distance(self.reserved, last);
-        if self.is_empty() {
-            return (last > self.reserved).then_some(Reservation {
-                buffer: self.buffer.id,
-                up_to: last,
-            });
-        }
-        if owed < left.min(self.region()) {
-            return None;
-        }
+        let left = self.buffer.geometry().distance(self.reserved, last);
+        let octets = if self.is_empty() {
+            left
+        } else {
+            let owed = u64::try_from(self.owed >> OWED_SHIFT).unwrap_or(u64::MAX);
+            let (owed, region) = (owed.min(left), self.region());
+            if owed < left.min(region) {
+                return None;
+            }
+            owed.min(self.due.steps(&self.buffer, others, region) * region)
+        };
         // All of these marks lie on pages; what is less than a page stays owed.
-        let up_to = geometry.advance(self.reserved, (owed - owed % PAGE).min(left));
+        let up_to = self
+            .buffer
+            .geometry()
+            .advance(self.reserved, octets - octets % PAGE);
         let up_to = up_to.map_or(last, |up_to| up_to.min(last));
         (up_to > self.reserved).then_some(Reservation {
             buffer: self.buffer.id,
             up_to,
-        })
-    }
-
-    /// It is not retired: notes how it stands.
-    pub(crate) fn stands(&mut self) {
-        let ahead = self.buffer.geometry().distance(self.next, self.reserved);
-        self.has_room_ahead = Some(ahead > AHEAD_USUAL * self.region());
-    }
-
-    /// The same as far as it is as old as what others of its set overwrite, where that has to be asked.
-    pub(crate) fn drain_beside<'b>(
-        &mut self,
-        others: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
-    ) -> Option<Reservation> {
-        let reservation = self.drain()?;
-        // What nobody writes here is not taken back, and may count its articles as another spool does.
-        if self.is_empty() || self.buffer.read_only || self.has_room_ahead == Some(false) {
-            return Some(reservation);
-        }
-        let region = self.region();
-        let retired = (&self.buffer, self.placed.sequence);
-        let steps = self.due.steps(retired, others, region);
-        let by_age = self
-            .buffer
-            .geometry()
-            .advance(self.reserved, steps * region);
-        let up_to = by_age.map_or(reservation.up_to, |by_age| by_age.min(reservation.up_to));
-        (up_to > self.reserved).then_some(Reservation {
-            up_to,
-            ..reservation
         })
     }
 

@@ -39,7 +39,17 @@ impl Preads {
     /// Begins; what is called is written into the file `told`.
     pub(super) fn start(pid: u32, told: &Path) -> Result<Self, String> {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-Y", "-y", "-s", "0", "-e", CALLS, "-p", &pid.to_string()]);
+        strace.args([
+            "-f",
+            "-Y",
+            "-y",
+            "-s",
+            "0",
+            "-e",
+            CALLS,
+            "-p",
+            &pid.to_string(),
+        ]);
         let strace = strace.arg("-o").arg(told);
         let mut strace = strace
             .stdin(Stdio::null())

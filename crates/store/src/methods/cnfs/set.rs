@@ -1,8 +1,8 @@
 //! A set of cyclic buffers: which one takes the next article.
 //!
 //! It turns to another buffer between batches only (`interleave`), because each buffer that a commit touches must be
-//! synced; or when one has come to its end (`sequential`): then nothing of the next one goes before it has its turn.  One that is retired gets no turn, and its articles go at the
-//! pace at which the others are overwritten, and where it was not full no sooner than theirs of the same time (`records/due.rs`): once those have come around nothing is left in it.
+//! synced; or when one has come to its end (`sequential`): then nothing of the next one goes before it has its turn.  One that is retired gets no turn, and its articles go
+//! at the pace at which the others are overwritten, and none sooner than older ones of the others (`records/due.rs`): once those have come around nothing is left in it.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Cnfs {
         out.extend(
             retired
                 .into_iter()
-                .filter_map(|filling| filling.drain_beside(others.clone())),
+                .filter_map(|filling| filling.drain(others.clone())),
         );
     }
 
@@ -181,7 +181,6 @@ impl StorageMethod for Cnfs {
             if filling.buffer.is_retired() {
                 continue;
             }
-            filling.stands();
             if filling.buffer.is_usable() {
                 out.extend(filling.reservation(turn));
             }

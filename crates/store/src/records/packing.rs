@@ -101,6 +101,23 @@ pub(crate) fn has_dictionary(file: &dyn File, geometry: &Geometry) -> bool {
     dictionary::is_there(file, geometry)
 }
 
+/// What is wrong with the copies of the dictionary of a file that is opened alone, if it has one.
+pub(crate) fn dictionary_complaint(
+    file: &dyn File,
+    geometry: &Geometry,
+) -> newsreel_host::Result<Option<&'static str>> {
+    if !has_dictionary(file, geometry) {
+        return Ok(None);
+    }
+    Ok(match dictionary::mend(file, geometry, None, false)? {
+        Copies::Sound => None,
+        Copies::Mended(_) => Some("one of the two copies of its dictionary is damaged"),
+        Copies::Lost => {
+            Some("both copies of its dictionary are damaged: articles that need it cannot be read")
+        }
+    })
+}
+
 /// What is wrong with every article that was packed with a dictionary of which no copy is left.
 pub const DICTIONARY_LOST: &str = "the dictionary of its file is damaged or lost";
 

@@ -140,9 +140,15 @@ fn where_a_dictionary_lies_a_file_alone_has_no_bitmap() {
         let copy = copy.unwrap();
         copy.write_at(&octets, 0).unwrap();
         has_no_bitmap(&disk, &elsewhere);
+        assert_eq!(complaint(&disk, &elsewhere), None);
         copy.write_at(b"damage", COPIES[number as usize - 1])
             .unwrap();
         has_no_bitmap(&disk, &elsewhere);
+        let told = complaint(&disk, &elsewhere).unwrap();
+        assert!(
+            told.contains("one of the two copies of its dictionary"),
+            "{told}"
+        );
         has_no_bitmap(&disk, &path);
         let file = disk.open(Path::new(&path), OpenMode::ReadWrite).unwrap();
         for at in COPIES {
@@ -150,6 +156,12 @@ fn where_a_dictionary_lies_a_file_alone_has_no_bitmap() {
         }
         has_no_bitmap(&disk, &path);
     }
+}
+
+/// What is wrong with a file that is opened alone.
+fn complaint(disk: &Arc<dyn Disk>, path: &str) -> Option<String> {
+    let mut files = open_alone(disk, Path::new(path)).unwrap();
+    files.next().unwrap().unwrap().facts().complaint
 }
 
 fn has_no_bitmap(disk: &Arc<dyn Disk>, path: &str) {

@@ -22,6 +22,7 @@ use crate::records::geometry::{BLOCK_MIN, Geometry};
 use crate::records::gone::Gone;
 use crate::records::headers::{Headers, read_headers};
 use crate::records::memory::Pool;
+use crate::records::packing::dictionary_complaint;
 use crate::records::placing::true_end;
 use crate::records::true_end::is_nothing;
 
@@ -90,6 +91,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
     cyclic.file.look_for_bitmap(segment::is_name_of_one(path));
     look_for_gone(&cyclic)?;
+    look_at_dictionary(&cyclic)?;
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
 }
@@ -99,12 +101,25 @@ fn look_for_gone(cyclic: &Cyclic) -> Result<()> {
     let Cyclic { buffer, file } = cyclic;
     file.look_for_gone()?;
     if let Some(at) = buffer.notes_damaged_at() {
-        let other = buffer.complaint();
-        let other = other.map_or_else(String::new, |other| format!("{other}; "));
         let what = "what is noted behind it of articles that were withdrawn is damaged";
-        buffer.complain(format!("{other}{what} at {at:#x}"));
+        complain_too(buffer, &format!("{what} at {at:#x}"));
     }
     Ok(())
+}
+
+/// Tells of copies of its dictionary that are damaged: its articles are whole as long as one is left.
+fn look_at_dictionary(Cyclic { buffer, file }: &Cyclic) -> Result<()> {
+    if let Some(why) = dictionary_complaint(file.side(), &buffer.geometry())? {
+        complain_too(buffer, why);
+    }
+    Ok(())
+}
+
+/// Tells of one thing more that is wrong with it.
+fn complain_too(buffer: &Buffer, why: &str) {
+    let other = buffer.complaint();
+    let other = other.map_or_else(String::new, |other| format!("{other}; "));
+    buffer.complain(format!("{other}{why}"));
 }
 
 /// A header that was made again for all of a file: what lies behind the end of a segment is no part of it.

@@ -117,7 +117,7 @@ impl Directory {
     }
 }
 
-fn name(text: &str) -> Result<Name<'_>, Error> {
+pub(super) fn name(text: &str) -> Result<Name<'_>, Error> {
     Name::parse(text.as_ref()).map_err(|error| Error::Argument {
         name: "number",
         value: text.to_owned(),

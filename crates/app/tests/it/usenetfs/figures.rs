@@ -145,14 +145,11 @@ fn a_conversion_is_measured_killed_and_resumed() {
         (&found["files"], &found["algorithm"]),
         (&700.into(), &"range1024".into())
     );
-    for what in [
-        "on_seconds",
-        "off_seconds",
-        "cold_on_seconds",
-        "cold_off_seconds",
-    ] {
-        let took = found[what].as_f64().unwrap();
-        assert!(took > 0.0 && took < 600.0, "{what}: {found}");
+    for by in ["converted", "renamed"] {
+        for what in ["on", "off", "cold_on", "cold_off"] {
+            let took = found[by][what].as_f64().unwrap();
+            assert!(took > 0.0 && took < 600.0, "{by}, {what}: {found}");
+        }
     }
     let table = fs::read_to_string(&report).unwrap();
     assert!(table.contains("| range1024 to flat |"), "{table}");

@@ -49,7 +49,7 @@ pub(crate) use self::across::resized;
 pub(crate) use self::explain::{explain, shown};
 pub(crate) use self::live::is_live;
 pub(crate) use self::named::warnings;
-pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
+pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, METRICS, ServerConfig};
 use self::places::Places;
 pub(crate) use self::problem::{Problem, Problems};
 pub(crate) use self::reference::reference;

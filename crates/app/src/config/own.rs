@@ -1,6 +1,6 @@
 //! The sections that belong to the app itself: where the server works and what it logs.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,13 @@ pub(crate) struct ServerConfig {
     pub(crate) clients: Clients,
     /// Programs that may talk to the control socket at the same time.
     pub(crate) control_connections_max: u32,
-    /// Addresses where figures for Prometheus are served by HTTP, at `/metrics`, as in `["127.0.0.1:9119"]`; none: they are not. Whoever
-    /// can connect may read them.
+    /// Addresses where figures for Prometheus are served by HTTP, at `/metrics`; none (`[]`): they are not. Whoever can connect may read
+    /// them. Where another program has the address that is meant when nothing is said here, the log says so and the server starts.
     pub(crate) metrics: Vec<SocketAddr>,
 }
+
+/// Where figures are served when nothing else is said: to this machine.
+pub(crate) const METRICS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9119);
 
 impl Default for ServerConfig {
     fn default() -> Self {
@@ -33,7 +36,7 @@ impl Default for ServerConfig {
             waiting_threads_max: 128,
             clients: Clients::Loopback,
             control_connections_max: 16,
-            metrics: Vec::new(),
+            metrics: vec![METRICS],
         }
     }
 }

@@ -570,7 +570,7 @@ fn families_documented() -> BTreeSet<String> {
     found
 }
 
-/// The same page for both kinds of server: what is counted is there for Prometheus, and nothing is served that nobody asked for.
+/// The same page for both kinds of server: what is counted is there for Prometheus.
 #[test]
 fn figures_are_served_where_the_configuration_says() {
     let ports = [free_ports().unwrap(), free_ports().unwrap()];

@@ -20,6 +20,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::config::METRICS;
+
 pub(crate) use of_engine::LOOKS_MAX;
 pub(super) use page::Page;
 
@@ -46,18 +48,30 @@ pub(super) trait Measured: Send + Sync + 'static {
 pub(super) struct MetricsDoor(Vec<TcpListener>);
 
 impl MetricsDoor {
-    /// Binds these addresses, or none; within the runtime.
+    /// Binds these addresses, or none; within the runtime.  That which nobody asked for may be taken.
     pub(super) fn bind(addresses: &[SocketAddr]) -> Result<Self> {
         let bind = |address: &SocketAddr| {
             let listener = std::net::TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
             TcpListener::from_std(listener)
         };
-        let bound = addresses.iter().map(|address| {
-            let bound = bind(address);
-            bound.with_context(|| format!("cannot serve figures on {address} (server.metrics)"))
-        });
-        Ok(Self(bound.collect::<Result<_>>()?))
+        let mut bound = Vec::new();
+        for address in addresses {
+            match bind(address) {
+                Ok(listener) => bound.push(listener),
+                Err(error) if addresses == [METRICS] => {
+                    tracing::info!(
+                        target: "newsreel::server", %address, %error,
+                        "no figures for Prometheus: another address may be named by server.metrics"
+                    );
+                }
+                Err(error) => {
+                    let what = format!("cannot serve figures on {address} (server.metrics)");
+                    return Err(error).context(what);
+                }
+            }
+        }
+        Ok(Self(bound))
     }
 
     /// Where they are served.
@@ -208,6 +222,19 @@ mod tests {
             page.gauge("one", "One.");
             page.value(&[], 1);
         }
+    }
+
+    /// A second server on one machine starts, though the first has the address that both mean when nothing is said.
+    #[tokio::test]
+    async fn only_an_address_that_was_named_must_be_free() {
+        // Or another program has it.
+        let _taken = std::net::TcpListener::bind(METRICS);
+        assert_eq!(MetricsDoor::bind(&[METRICS]).unwrap().addresses(), []);
+        assert_eq!(MetricsDoor::bind(&[]).unwrap().addresses(), []);
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = MetricsDoor::bind(&[address]).unwrap_err();
+        assert!(error.to_string().contains("server.metrics"), "{error:#}");
     }
 
     async fn said(request: &[u8]) -> String {

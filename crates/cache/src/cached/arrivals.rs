@@ -125,11 +125,12 @@ impl<'f, C: Connect> Arrivals<'f, C> {
         (std::mem::take(landed), std::mem::take(told))
     }
 
-    /// The server failed: whoever waits for the next one is told.
+    /// The server failed: whoever waits for the first one is told, and who wants it from now on asks again.
     pub(super) fn failed(&mut self, error: ServiceError) {
         self.broke_off(&error);
-        if let Some((_, flight)) = self.flights.first() {
-            flight.land(Landed::Failed(error));
+        if self.answered == 0 {
+            self.leave();
+            self.land(Landed::Failed(error));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Articles, whole or in part, as the server has them.
 //!
-//! What comes under an id or a number that was not asked for is not passed on.
+//! What comes under an id or a number that was not asked for is not passed on, and says nothing of what was: the server has failed.
 
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, ArticleQuery, Found, Part, ServiceError};
@@ -32,15 +32,45 @@ const fn command_of(part: Part) -> (&'static str, u16) {
     }
 }
 
+/// What is asked for: a number of a group, or a message-id.
+#[derive(Debug, Clone, Copy)]
+enum Which<'a> {
+    Number(ArticleNumber),
+    Id(&'a [u8]),
+}
+
+impl Which<'_> {
+    /// Whether it is this that a server answers with.
+    fn is(self, number: ArticleNumber, id: &[u8]) -> bool {
+        match self {
+            Self::Number(asked_for) => number == asked_for,
+            Self::Id(asked_for) => id == asked_for,
+        }
+    }
+}
+
+/// Sends the command for a part of an article.
+fn ask<Io>(client: &mut Client<Io>, verb: &str, which: Which<'_>) -> Result<(), ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut digits = itoa::Buffer::new();
+    let which = match which {
+        Which::Number(number) => digits.format(number.0).as_bytes(),
+        Which::Id(id) => id,
+    };
+    client.command(&[verb.as_bytes(), which])
+}
+
 /// Asks for an article; false: it is not there.
 async fn fetch<Io>(
     client: &mut Client<Io>,
     group: Option<&str>,
-    which: &[u8],
+    which: Which<'_>,
     part: Part,
     octets_max: usize,
     out: &mut ArticleBuf,
-) -> Result<Option<ArticleNumber>, ClientError>
+) -> Result<bool, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
@@ -48,61 +78,51 @@ where
     if let Some(group) = group {
         client.command(&[b"GROUP", group.as_bytes()])?;
     }
-    client.command(&[verb.as_bytes(), which])?;
+    ask(client, verb, which)?;
     if group.is_some() {
         marks_of(client).await?;
     }
-    answered(client, part, octets_max, out).await
-}
-
-/// Takes the answer to a command for an article; none: it is not there.
-async fn answered<Io>(
-    client: &mut Client<Io>,
-    part: Part,
-    octets_max: usize,
-    out: &mut ArticleBuf,
-) -> Result<Option<ArticleNumber>, ClientError>
-where
-    Io: AsyncRead + AsyncWrite + Unpin,
-{
-    let (verb, _) = command_of(part);
     out.clear();
     out.storage_mut().clear();
-    let said = told(client, part, |id| out.set_id(id)).await?;
-    if said.is_some() && part != Part::Stat {
+    let is_there = told(client, which, part, |id| out.set_id(id)).await?;
+    if is_there && part != Part::Stat {
         client.block(verb, octets_max, out.storage_mut()).await?;
     }
-    Ok(said)
+    Ok(is_there)
 }
 
-/// Takes the status line: the number, and the message-id; none: it is not there.
+/// Takes the status line, with the message-id; false: it is not there.
 async fn told<Io>(
     client: &mut Client<Io>,
+    which: Which<'_>,
     part: Part,
     mut id_is: impl FnMut(&[u8]),
-) -> Result<Option<ArticleNumber>, ClientError>
+) -> Result<bool, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     let (verb, found) = command_of(part);
     match client.reply(verb).await? {
         code if code == found => {}
-        411 | 412 | 420 | 423 | 430 => return Ok(None),
+        411 | 412 | 420 | 423 | 430 => return Ok(false),
         code => return Err(client.refused(verb, code)),
     }
     let said = numbered(client.text(), b' ').and_then(|(number, rest)| {
         let id = rest.split(|octet| *octet == b' ').next()?;
         MessageId::parse(id).ok()?;
-        id_is(id);
-        Some(number)
+        which.is(number, id).then_some(id)
     });
-    said.map_or_else(|| Err(client.refused(verb, found)), |said| Ok(Some(said)))
+    match said {
+        Some(id) => id_is(id),
+        None => return Err(client.refused(verb, found)),
+    }
+    Ok(true)
 }
 
-/// Takes the answer to ARTICLE as it comes; whether it is there, under the number or the message-id that was asked for.
+/// Takes the answer to ARTICLE as it comes; whether it is there.
 async fn taken<Io>(
     client: &mut Client<Io>,
-    is_asked: impl Fn(ArticleNumber, &[u8]) -> bool,
+    which: Which<'_>,
     octets_max: usize,
     take: &mut impl Take,
 ) -> Result<bool, ClientError>
@@ -110,14 +130,8 @@ where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     const VERB: &str = "ARTICLE";
-    let mut id = Vec::new();
-    let said = told(client, Part::Whole, |said| id.extend_from_slice(said)).await?;
-    let Some(number) = said else {
+    if !told(client, which, Part::Whole, |id| take.begins(Some(id))).await? {
         return Ok(false);
-    };
-    let is_asked = is_asked(number, &id);
-    if is_asked {
-        take.begins(Some(&id));
     }
     let mut octets = 0;
     loop {
@@ -126,11 +140,9 @@ where
         if octets > octets_max {
             return Err(client.too_large(VERB, octets_max));
         }
-        if is_asked {
-            take.piece(piece.octets, piece.is_last);
-        }
+        take.piece(piece.octets, piece.is_last);
         if piece.is_last {
-            return Ok(is_asked);
+            return Ok(true);
         }
     }
 }
@@ -148,12 +160,11 @@ impl<C: Connect> One<C> {
         asked!(self, client => {
             client.command(&[b"GROUP", group.as_bytes()])?;
             for number in rest {
-                let mut digits = itoa::Buffer::new();
-                client.command(&[b"ARTICLE", digits.format(number.0).as_bytes()])?;
+                ask(&mut client, "ARTICLE", Which::Number(*number))?;
             }
             marks_of(&mut client).await?;
             while let Some((number, behind)) = rest.split_first() {
-                if !taken(&mut client, |said, _| said == *number, most, take).await? {
+                if !taken(&mut client, Which::Number(*number), most, take).await? {
                     take.begins(None);
                 }
                 rest = behind;
@@ -171,8 +182,9 @@ impl<C: Connect> One<C> {
     ) -> Result<bool, ServiceError> {
         let most = self.common.settings.article_octets_max;
         Ok(asked!(self, client => {
-            client.command(&[b"ARTICLE", id.as_bytes()])?;
-            taken(&mut client, |_, said| said == id.as_bytes(), most, take).await
+            let which = Which::Id(id.as_bytes());
+            ask(&mut client, "ARTICLE", which)?;
+            taken(&mut client, which, most, take).await
         }))
     }
 
@@ -182,40 +194,28 @@ impl<C: Connect> One<C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        let mut digits = itoa::Buffer::new();
-        let (group, which, asked_for) = match query {
-            ArticleQuery::ById(id) => (None, id.as_bytes(), None),
+        let (group, which, number) = match query {
+            ArticleQuery::ById(id) => (None, Which::Id(id.as_bytes()), ArticleNumber(0)),
             ArticleQuery::ByNumber(group, number) => {
                 let Some(name) = self.common.names.lock().name(group) else {
                     return Ok(None);
                 };
-                let which = digits.format(number.0).as_bytes();
-                (Some(name), which, Some(number))
+                (Some(name), Which::Number(number), number)
             }
         };
         let most = self.common.settings.article_octets_max;
-        let number = asked!(self, client => {
+        let is_there = asked!(self, client => {
             fetch(&mut client, group.as_deref(), which, part, most, out).await
         });
-        let is_other = |number: ArticleNumber| match asked_for {
-            Some(asked_for) => number != asked_for,
-            None => out.id() != which,
-        };
-        let Some(number) = number.filter(|number| !is_other(*number)) else {
-            out.clear();
+        if !is_there {
             return Ok(None);
-        };
+        }
         let len = out.storage_mut().len();
         match part {
             Part::Stat => {}
             Part::Head => out.set_content(0..len.saturating_sub(TERMINATOR_LINE.len())),
             Part::Body | Part::Whole => out.set_content(0..len),
         }
-        let number = if asked_for.is_some() {
-            number
-        } else {
-            ArticleNumber(0)
-        };
         Ok(Some(Found { number }))
     }
 }

@@ -154,19 +154,22 @@ async fn a_connection_that_closes_under_a_question_is_replaced_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_asked_for_is_not_passed_on() {
+    const OTHER: (&str, &str) = ("ARTICLE <a@b>", "220 0 <other@b>\nSubject: x\n\n.\n");
     let long = format!("220 0 <long@b>\n{}.\n", "0123456789\n".repeat(100));
     let first: Script = Box::leak(Box::new([
-        ("ARTICLE <a@b>", "220 0 <other@b>\nSubject: x\n\n.\n"),
         ("ARTICLE <b@b>", "430 none\n"),
         ("ARTICLE <long@b>", &*long.leak()),
     ]));
     let server = server(&[
+        &[OTHER],
         first,
         &[
             GROUP,
             ACTIVE,
             GROUP,
             ("HEAD 2", "221 3 <c@b>\nSubject: x\n.\n"),
+        ],
+        &[
             GROUP,
             (
                 "OVER 2-4",
@@ -175,13 +178,15 @@ async fn what_was_not_asked_for_is_not_passed_on() {
             ),
         ],
     ]);
-    assert_eq!(asked(&server, "<a@b>").await, Ok(None));
+    // That is no word about the article that was asked for.
+    assert_eq!(asked(&server, "<a@b>").await, Err(ServiceError::Away));
     assert_eq!(asked(&server, "<b@b>").await, Ok(None));
     assert!(asked(&server, "<long@b>").await.is_err());
     let group = group(&server).await;
     let mut out = ArticleBuf::new();
     let query = ArticleQuery::ByNumber(group, ArticleNumber(2));
-    assert_eq!(server.article(query, Part::Head, &mut out).await, Ok(None));
+    let other = server.article(query, Part::Head, &mut out).await;
+    assert_eq!(other, Err(ServiceError::Away));
     let mut rows = OverviewRows::default();
     let (low, high) = (ArticleNumber(2), ArticleNumber(4));
     let next = server.overview(group, low, high, 64 << 10, &mut rows).await;

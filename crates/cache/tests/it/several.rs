@@ -8,8 +8,11 @@ use newsreel_cache::keep::{Keep, Renumbered};
 use newsreel_cache::{Routes, Sameness};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_service::posting::Post;
-use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Part};
-use newsreel_wire::GroupName;
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Connection, ConnectionId, NewsService as _, Outcome, Part,
+    ServiceError,
+};
+use newsreel_wire::{GroupName, MessageId};
 
 use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, whole_list};
 use crate::everything;
@@ -25,6 +28,14 @@ fn with_backup(count: u64) -> (Rig, To) {
     let keep = Keep::open(&disk, &keep_settings()).unwrap();
     rig.here = in_front(&[&rig.to, &backup], &rig.clock, keep, REFRESH_S);
     (rig, backup)
+}
+
+/// Whether there is an article, if that is known.
+async fn read(rig: &Rig, id: &str) -> Result<bool, ServiceError> {
+    let mut out = ArticleBuf::new();
+    let query = ArticleQuery::ById(MessageId::parse(id.as_bytes()).unwrap());
+    let found = rig.here.article(query, Part::Whole, &mut out).await;
+    found.map(|found| found.is_some())
 }
 
 #[tokio::test]
@@ -63,11 +74,7 @@ async fn one_that_is_down_hides_nothing_that_another_has() {
         assert!(rig.read(number).await.unwrap(), "{number}");
     }
     // Nobody knows: the first may have it.
-    let mut out = newsreel_service::ArticleBuf::new();
-    let id = newsreel_wire::MessageId::parse(b"<9@t.example>").unwrap();
-    let query = newsreel_service::ArticleQuery::ById(id);
-    let asked = rig.here.article(query, Part::Whole, &mut out).await;
-    assert!(asked.is_err());
+    assert!(read(&rig, "<9@t.example>").await.is_err());
     let article = "From: me@t.example\r\nNewsgroups: misc.test\r\nSubject: x\r\n\r\nText.\r\n.\r\n";
     let from = Arc::new(Connection::new(ConnectionId(1), None, None));
     rig.here.post(post(&rig, article), &from).await;
@@ -90,13 +97,7 @@ fn post(rig: &Rig, article: &str) -> Post {
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_have_it_is_not_asked_again_for_a_time() {
     let (rig, backup) = with_backup(2);
-    let read = async |id: &'static str| {
-        let mut out = newsreel_service::ArticleBuf::new();
-        let id = newsreel_wire::MessageId::parse(id.as_bytes()).unwrap();
-        let query = newsreel_service::ArticleQuery::ById(id);
-        let found = rig.here.article(query, Part::Whole, &mut out).await;
-        found.map(|found| found.is_some())
-    };
+    let read = async |id: &str| read(&rig, id).await;
     // One said that it does not have it, and nothing is known of the other.
     rig.to.0.lock().is_down = true;
     for _ in 0..2 {
@@ -119,6 +120,36 @@ async fn one_that_does_not_have_it_is_not_asked_again_for_a_time() {
     let from = Arc::new(Connection::new(ConnectionId(1), None, None));
     rig.here.post(post(&rig, &text), &from).await;
     assert_eq!(read("<8@t.example>").await, Ok(true));
+}
+
+/// A server that answered for another article was told of as one that does not have what was asked for, for as long as that is
+/// remembered.
+#[tokio::test(start_paused = true)]
+async fn one_that_answers_for_another_article_has_failed() {
+    const WIRE: &str = "Message-ID: <9@t.example>\r\nSubject: x\r\n\r\n.\r\n";
+    let (rig, backup) = with_backup(3);
+    backup.0.lock().articles.remove(&101);
+    let answer = |line: &str| &*format!("220 {line} <9@t.example>\r\n{WIRE}").leak();
+    for (command, id) in [
+        ("ARTICLE <1@t.example>", Some("<1@t.example>")),
+        ("ARTICLE 3", None),
+    ] {
+        rig.to.0.lock().says = Some((command, answer("9")));
+        let read = async || match id {
+            Some(id) => read(&rig, id).await,
+            None => rig.read(3).await,
+        };
+        assert_eq!(read().await, Err(ServiceError::Away), "{command}");
+        rig.to.0.lock().says = None;
+        assert_eq!(read().await, Ok(true), "{command}");
+    }
+    // Another has it.
+    rig.to.0.lock().says = Some(("ARTICLE <2@t.example>", answer("0")));
+    assert_eq!(read(&rig, "<2@t.example>").await, Ok(true));
+    assert_eq!(
+        backup.asked(),
+        ["ARTICLE <1@t.example>", "ARTICLE <2@t.example>"]
+    );
 }
 
 /// Readers remember numbers: they become another server's only if somebody says so.

@@ -34,6 +34,8 @@ pub(crate) struct Toy {
     pub(crate) refuses_posts: bool,
     /// The words with which it does.
     pub(crate) refusal: Option<&'static str>,
+    /// What it answers to a command, whatever it has.
+    pub(crate) says: Option<(&'static str, &'static str)>,
     /// It ends the connection, once, so many octets into its answer to a command.
     pub(crate) cuts: Option<(&'static str, usize)>,
     /// It sends so many octets of its answer to a command, once, and the rest when it is told to; if it is down by then it ends the
@@ -92,6 +94,9 @@ impl Toy {
 
     fn answer(&mut self, command: &str) -> String {
         self.asked.push(command.to_owned());
+        if let Some((_, answer)) = self.says.filter(|(to, _)| *to == command) {
+            return answer.to_owned();
+        }
         let words: Vec<&str> = command.split(' ').collect();
         let article =
             |code: u16, number: u64, wire: &str| format!("{code} {number} {}\r\n", id_of(wire));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::{Arriving, ServiceError};
-use newsreel_wire::ArticleNumber;
+use newsreel_wire::{ArticleNumber, IdHash, MessageId};
 use parking_lot::Mutex;
 
 use super::flights::{Flight, Landed};
@@ -35,13 +35,27 @@ pub(super) struct Coming {
 /// Who is given an article as it comes.
 #[derive(Debug, Default)]
 struct Readers {
+    /// The one it was fetched for, and those who are given it besides.
+    parts: [Part; 2],
+    /// Octets of the whole; none: the end has not come.
+    whole: Option<u64>,
+}
+
+/// Those for whom it is a hit, or those for whom it is none.
+#[derive(Debug, Default)]
+struct Part {
     count: u64,
     /// Octets that were counted for them when they began.
     counted: u64,
     /// How often it was asked for, whatever part of it.
     asked: u64,
-    /// Octets of the whole; none: the end has not come.
-    whole: Option<u64>,
+}
+
+impl Readers {
+    const fn part(&mut self, is_hit: bool) -> &mut Part {
+        let [fetched, hits] = &mut self.parts;
+        if is_hit { hits } else { fetched }
+    }
 }
 
 impl Coming {
@@ -55,29 +69,34 @@ impl Coming {
     }
 
     /// Somebody reads it, for whom octets up to this place are counted; what else is to be counted already.
-    pub(super) fn joined(&self, up_to: usize) -> u64 {
+    pub(super) fn joined(&self, is_hit: bool, up_to: usize) -> u64 {
         let mut readers = self.readers.lock();
         if let Some(whole) = readers.whole {
             return whole.saturating_sub(up_to as u64);
         }
-        readers.count += 1;
-        readers.counted += up_to as u64;
+        let part = readers.part(is_hit);
+        part.count += 1;
+        part.counted += up_to as u64;
         0
     }
 
     /// Somebody asked for it, which is noted when its end has come; true: it has.
-    pub(super) fn asked(&self) -> bool {
+    pub(super) fn asked(&self, is_hit: bool) -> bool {
         let mut readers = self.readers.lock();
-        readers.asked += 1;
+        readers.part(is_hit).asked += 1;
         readers.whole.is_some()
     }
 
-    /// It has so many octets; what is to be counted for those who read it, and how often it was asked for.
-    pub(super) fn is_whole(&self, octets: u64) -> (u64, u64) {
+    /// It has so many octets; what is to be counted for those who read it, and how often it was asked for: where it is no hit,
+    /// and where it is one.
+    pub(super) fn is_whole(&self, octets: u64) -> [(bool, u64, u64); 2] {
         let mut readers = self.readers.lock();
         readers.whole = Some(octets);
-        let uncounted = (readers.count * octets).saturating_sub(readers.counted);
-        (uncounted, readers.asked)
+        [false, true].map(|is_hit| {
+            let part = readers.part(is_hit);
+            let uncounted = (part.count * octets).saturating_sub(part.counted);
+            (is_hit, uncounted, part.asked)
+        })
     }
 }
 
@@ -93,10 +112,20 @@ enum Taking {
     Seen(Arc<Coming>),
 }
 
+/// Why articles are fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Readers ask for them, or are about to.
+    Asked,
+    /// They are to be here once somebody asks.
+    Prefetch,
+}
+
 /// Articles that were asked for, in order.
 pub(super) struct Arrivals<'f, C: Connect> {
     inner: &'f Inner<C>,
     flights: &'f [(ArticleNumber, Flight)],
+    why: Why,
     /// Those that were answered.
     answered: usize,
     taking: Taking,
@@ -107,10 +136,15 @@ pub(super) struct Arrivals<'f, C: Connect> {
 }
 
 impl<'f, C: Connect> Arrivals<'f, C> {
-    pub(super) const fn new(inner: &'f Inner<C>, flights: &'f [(ArticleNumber, Flight)]) -> Self {
+    pub(super) const fn new(
+        inner: &'f Inner<C>,
+        flights: &'f [(ArticleNumber, Flight)],
+        why: Why,
+    ) -> Self {
         Self {
             inner,
             flights,
+            why,
             answered: 0,
             taking: Taking::Nothing,
             held: 0,
@@ -217,11 +251,26 @@ impl<'f, C: Connect> Arrivals<'f, C> {
     }
 }
 
+impl<C: Connect> Inner<C> {
+    /// The hash of a message-id; none: it is none.
+    pub(super) fn hash_of(&self, id: &[u8]) -> Option<IdHash> {
+        let id = MessageId::parse(id).ok()?;
+        Some(self.keep.id_hash(id))
+    }
+}
+
 impl<C: Connect> Take for Arrivals<'_, C> {
     fn begins(&mut self, id: Option<&[u8]>) {
         self.broke_off(&Inner::<C>::given_up());
         match id {
-            Some(id) => self.taking = Taking::Unseen(id.into(), Vec::new()),
+            Some(id) => {
+                if self.why == Why::Asked
+                    && let Some(hash) = self.inner.hash_of(id)
+                {
+                    self.inner.unread.note(hash);
+                }
+                self.taking = Taking::Unseen(id.into(), Vec::new());
+            }
             None => {
                 if let Some((number, flight)) = self.flights.get(self.answered) {
                     flight.land(Landed::Missing);
@@ -244,12 +293,12 @@ impl<C: Connect> Take for Arrivals<'_, C> {
                     return;
                 }
                 let wire = coming.arriving.seen(Bytes::copy_from_slice);
-                let (uncounted, asked) = coming.is_whole(wire.len() as u64);
-                let policy = self.inner.keep.policy();
-                self.inner.counts.came(policy, uncounted);
-                let octets = asked * wire.len() as u64;
-                self.inner
-                    .noted(&Noted::of_wire(&coming.id, &wire), false, (asked, octets));
+                let (inner, whole) = (self.inner, wire.len() as u64);
+                let noted = Noted::of_wire(&coming.id, &wire);
+                for (is_hit, uncounted, asked) in coming.is_whole(whole) {
+                    inner.counts.came(inner.keep.policy(), is_hit, uncounted);
+                    inner.noted(&noted, is_hit, (asked, asked * whole));
+                }
                 self.ends(&coming.id, wire);
                 coming.arriving.ended(Ok(()));
             }

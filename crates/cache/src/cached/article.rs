@@ -19,7 +19,7 @@ use super::flights::{Landed, Wanted};
 use super::line::line_of;
 use super::numbers::{Need, lines};
 use super::{CServer, Noted};
-use crate::keep::{Kept, place_of};
+use crate::keep::{Fetched, Kept, place_of};
 
 /// So often is asked again for what others gave up.
 const TRIES: usize = 3;
@@ -73,11 +73,18 @@ impl Ask {
     }
 }
 
-/// Where an answer came from.
+/// Where an answer came from, as it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
+    /// From here: what was kept, or came for somebody else.
     Kept,
     There,
+}
+
+impl Source {
+    fn is_kept(self) -> bool {
+        self == Self::Kept
+    }
 }
 
 /// Where an article of a group is.
@@ -112,21 +119,37 @@ impl<C: Connect> CServer<C> {
             }
         };
         if let Some(source) = source.filter(|_| ask.counts()) {
-            let is_kept = source == Source::Kept;
             let octets = out.content().len();
             let policy = self.inner.keep.policy();
-            self.inner.counts.article(policy, is_kept, octets, begun);
+            let counts = &self.inner.counts;
+            counts.article(policy, source.is_kept(), octets, begun);
         }
         Ok(source.map(|_| Found { number }))
     }
 
-    /// Answers with an article that is kept.
-    fn answer_kept(&self, id: &[u8], kept: &Kept, ask: Ask, out: &mut ArticleBuf) {
-        answer(id, kept, ask.part, out);
-        if ask.counts() {
-            let octets = out.content().len() as u64;
-            self.inner.noted(&Noted::of(id, kept), true, (1, octets));
+    /// Where an article comes from that is answered with now.
+    fn source(&self, hash: Option<IdHash>, ask: Ask) -> Source {
+        let hash = hash.filter(|_| ask.counts());
+        match hash.is_some_and(|hash| self.inner.unread.is_first(&hash)) {
+            true => Source::There,
+            false => Source::Kept,
         }
+    }
+
+    /// Answers with an article that is kept, or that has all come.
+    fn answer_all(
+        &self,
+        (id, hash, kept): (&[u8], IdHash, &Kept),
+        ask: Ask,
+        out: &mut ArticleBuf,
+    ) -> Source {
+        answer(id, kept, ask.part, out);
+        let source = self.source(Some(hash), ask);
+        if ask.counts() {
+            let (noted, octets) = (Noted::of(id, kept), out.content().len() as u64);
+            self.inner.noted(&noted, source.is_kept(), (1, octets));
+        }
+        source
     }
 
     /// An article that is kept.
@@ -151,8 +174,8 @@ impl<C: Connect> CServer<C> {
         let hash = inner.keep.id_hash(id);
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
-                self.answer_kept(id.as_bytes(), &kept, ask, out);
-                return Ok(Some(Source::Kept));
+                let source = self.answer_all((id.as_bytes(), hash, &kept), ask, out);
+                return Ok(Some(source));
             }
             if ask.part == Part::Stat {
                 let query = ArticleQuery::ById(id);
@@ -177,38 +200,36 @@ impl<C: Connect> CServer<C> {
         out: &mut ArticleBuf,
     ) -> Result<ControlFlow<Option<Source>>, ServiceError> {
         match landed {
-            Landed::Found(fetched) => {
-                answer(&fetched.id, &fetched.kept, ask.part, out);
-                if ask.counts() {
-                    let noted = Noted::of(&fetched.id, &fetched.kept);
-                    let octets = out.content().len() as u64;
-                    self.inner.noted(&noted, false, (1, octets));
-                }
+            Landed::Found(Fetched { id, hash, kept }) => {
+                let source = self.answer_all((id, *hash, kept), ask, out);
+                Ok(ControlFlow::Break(Some(source)))
             }
             Landed::Coming(coming) => {
-                if !self.follow(coming, ask, out).await? {
+                let source = self.source(self.inner.hash_of(&coming.id), ask);
+                if !self.follow(coming, source, ask, out).await? {
                     return Ok(ControlFlow::Continue(()));
                 }
-                if ask.counts() && coming.asked() {
+                if ask.counts() && coming.asked(source.is_kept()) {
                     let all = |wire: &[u8]| {
                         let octets = wire.len() as u64;
                         let noted = Noted::of_wire(&coming.id, wire);
-                        self.inner.noted(&noted, false, (1, octets));
+                        self.inner.noted(&noted, source.is_kept(), (1, octets));
                     };
                     coming.arriving.seen(all);
                 }
+                Ok(ControlFlow::Break(Some(source)))
             }
-            Landed::Missing => return Ok(ControlFlow::Break(None)),
-            Landed::Failed(error) => return Err(error.clone()),
-            Landed::Told | Landed::Lost => return Ok(ControlFlow::Continue(())),
+            Landed::Missing => Ok(ControlFlow::Break(None)),
+            Landed::Failed(error) => Err(error.clone()),
+            Landed::Told | Landed::Lost => Ok(ControlFlow::Continue(())),
         }
-        Ok(ControlFlow::Break(Some(Source::There)))
     }
 
     /// Answers with an article whose end is still to come; false: it will not come.
     async fn follow(
         &self,
         coming: &Coming,
+        source: Source,
         ask: Ask,
         out: &mut ArticleBuf,
     ) -> Result<bool, ServiceError> {
@@ -240,7 +261,9 @@ impl<C: Connect> CServer<C> {
         if out.has_more() && ask.is_counted {
             let told = from + out.content().len();
             let policy = self.inner.keep.policy();
-            self.inner.counts.came(policy, coming.joined(told));
+            let uncounted = coming.joined(source.is_kept(), told);
+            let counts = &self.inner.counts;
+            counts.came(policy, source.is_kept(), uncounted);
         }
         out.set_id(id);
         Ok(true)
@@ -273,10 +296,12 @@ impl<C: Connect> CServer<C> {
             };
             match &place {
                 Place::Nowhere => return Ok(None),
-                Place::Named(id) if self.answered(id, ask, out).await? => {
-                    return Ok(Some(Source::Kept));
+                Place::Named(id) => {
+                    if let Some(source) = self.answered(id, ask, out).await? {
+                        return Ok(Some(source));
+                    }
                 }
-                Place::Named(_) | Place::There => {}
+                Place::There => {}
             }
             let begin = |flight| {
                 let name = Arc::clone(&name);
@@ -315,21 +340,18 @@ impl<C: Connect> CServer<C> {
         id: &[u8],
         ask: Ask,
         out: &mut ArticleBuf,
-    ) -> Result<bool, ServiceError> {
-        let Ok(parsed) = MessageId::parse(id) else {
-            return Ok(false);
+    ) -> Result<Option<Source>, ServiceError> {
+        let Some(hash) = self.inner.hash_of(id) else {
+            return Ok(None);
         };
         if ask.part == Part::Stat {
             out.clear();
             out.copy_content(b"");
             out.set_id(id);
-            return Ok(true);
+            return Ok(Some(Source::Kept));
         }
-        let kept = self.kept(self.inner.keep.id_hash(parsed)).await?;
-        if let Some(kept) = &kept {
-            self.answer_kept(id, kept, ask, out);
-        }
-        Ok(kept.is_some())
+        let kept = self.kept(hash).await?;
+        Ok(kept.map(|kept| self.answer_all((id, hash, &kept), ask, out)))
     }
 
     /// The overview line of an article by its message-id: from the article, where that is kept.

@@ -1,14 +1,18 @@
 //! What readers asked for, and what of it was kept: the paper's Table 3 of a running server.
 //!
 //! By database, as there: the list, groups, overview and articles are counted apart, and a question is a hit where the server
-//! elsewhere was not asked for what that database has.  What is not there is no answer, and is not counted.  Articles are counted
-//! besides by the policy that was in force, and by the first group that they name.
+//! elsewhere was not asked for what that database has.  What is not there is no answer, and is not counted.  An article that came
+//! for readers is fetched for the first of them, be it that it came ahead of him or that he was not who had it fetched, and a hit
+//! for all others, so that octets which came once are told once.  Articles are counted besides by the policy that was in force, and by
+//! the first group that they name.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use newsreel_wire::IdHash;
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use crate::policies::{POLICIES, PolicyKind};
@@ -20,6 +24,30 @@ pub const ANSWER_US: [u64; 11] = [
 
 /// So many groups are counted apart; articles of others are counted as of none.
 pub const GROUPS_COUNTED_MAX: usize = 10_000;
+
+/// Articles that came for readers and that none was answered with are remembered so many at most, the last ones.
+const UNREAD_MAX: usize = 1 << 12;
+
+/// Articles that came for readers and that none was answered with yet.
+pub(super) struct Unread(Cache<IdHash, ()>);
+
+impl Default for Unread {
+    fn default() -> Self {
+        Self(Cache::new(UNREAD_MAX))
+    }
+}
+
+impl Unread {
+    /// One comes.
+    pub(super) fn note(&self, hash: IdHash) {
+        self.0.insert(hash, ());
+    }
+
+    /// Whether whoever is answered with it now is the first.
+    pub(super) fn is_first(&self, hash: &IdHash) -> bool {
+        self.0.remove(hash).is_some()
+    }
+}
 
 /// One database's questions.
 #[derive(Debug, Default)]
@@ -139,9 +167,10 @@ impl Count {
         }
     }
 
-    /// More octets of answers that were not kept, and that were counted when they began.
-    pub(super) fn came(&self, octets: u64) {
-        self.fetched.octets.fetch_add(octets, Ordering::Relaxed);
+    /// More octets of answers that were counted when they began.
+    pub(super) fn came(&self, is_kept: bool, octets: u64) {
+        let part = if is_kept { &self.kept } else { &self.fetched };
+        part.octets.fetch_add(octets, Ordering::Relaxed);
     }
 
     fn seen(&self) -> Counted {
@@ -166,11 +195,11 @@ impl Counts {
         }
     }
 
-    /// More octets of articles that were not kept, and that were counted when they began.
-    pub(super) fn came(&self, policy: PolicyKind, octets: u64) {
-        self.articles.came(octets);
+    /// More octets of articles that were counted when they began.
+    pub(super) fn came(&self, policy: PolicyKind, is_kept: bool, octets: u64) {
+        self.articles.came(is_kept, octets);
         if let Some(count) = self.by_policy.get(policy as usize) {
-            count.came(octets);
+            count.came(is_kept, octets);
         }
     }
 
@@ -263,7 +292,7 @@ mod tests {
             );
         }
         counts.article(PolicyKind::Lrug, false, 7, begun);
-        counts.came(PolicyKind::Lrug, 5);
+        counts.came(PolicyKind::Lrug, false, 5);
         let [_, _, _, (_, articles)] = counts.seen();
         assert_eq!((articles.kept.answers, articles.fetched.octets), (5, 12));
         let within = |percent| articles.kept.within_us(percent);

@@ -12,7 +12,7 @@ use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime};
 
-use super::arrivals::{Arrival, Arrivals};
+use super::arrivals::{Arrival, Arrivals, Why};
 use super::flights::{Flight, Landed, Wanted};
 use super::numbers::Numbers;
 use super::{CServer, Inner};
@@ -51,7 +51,7 @@ impl<C: Connect> CServer<C> {
         let id: Box<[u8]> = id.as_bytes().into();
         let inner = Arc::clone(&self.inner);
         self.inner
-            .spawn(async move { inner.fetched_by_id(&id, flight).await });
+            .spawn(async move { inner.fetched_by_id(&id, flight, Why::Asked).await });
     }
 
     /// Fetches an article of a group, and where it is read one behind the other some more.
@@ -72,19 +72,19 @@ impl<C: Connect> CServer<C> {
         }
         let inner = Arc::clone(&self.inner);
         self.inner.spawn(async move {
-            inner.fetched_in(name, group, flights).await;
+            inner.fetched_in(name, group, flights, Why::Asked).await;
         });
     }
 }
 
 impl<C: Connect> Inner<C> {
-    pub(super) async fn fetched_by_id(&self, id: &[u8], flight: Flight) {
+    pub(super) async fn fetched_by_id(&self, id: &[u8], flight: Flight, why: Why) {
         let Ok(asked) = MessageId::parse(id) else {
             return;
         };
         // By its message-id it has no number.
         let flights = [(ArticleNumber(0), flight)];
-        let mut arrivals = Arrivals::new(self, &flights);
+        let mut arrivals = Arrivals::new(self, &flights, why);
         match self.there.article_with_id(asked, &mut arrivals).await {
             Ok(true) => {}
             Ok(false) => arrivals.begins(None),
@@ -166,6 +166,7 @@ impl<C: Connect> Inner<C> {
         name: Arc<str>,
         group: GroupId,
         flights: Vec<(ArticleNumber, Flight)>,
+        why: Why,
     ) -> u64 {
         let behind = flights.last().map_or(0, |(number, _)| number.0 + 1);
         let Ok(flights) = self.unsettled(&name, flights).await else {
@@ -173,7 +174,7 @@ impl<C: Connect> Inner<C> {
         };
         let numbers: Vec<ArticleNumber> = flights.iter().map(|(number, _)| *number).collect();
         let now = self.there.now();
-        let mut arrivals = Arrivals::new(self, &flights);
+        let mut arrivals = Arrivals::new(self, &flights, why);
         let asking = self.there.articles_in(&name, &numbers, &mut arrivals);
         if let Err(error) = asking.await {
             arrivals.failed(error);

@@ -41,11 +41,12 @@ impl<C: Connect> TakeList for Arrival<'_, C> {
     }
 
     fn is_whole(&mut self) {
-        let coming = self.begun();
+        let coming = Arc::clone(self.begun());
         let octets = coming.arriving.seen(<[u8]>::len) as u64;
-        let (uncounted, _) = coming.is_whole(octets);
+        for (is_hit, uncounted, _) in coming.is_whole(octets) {
+            self.inner.counts.list.came(is_hit, uncounted);
+        }
         coming.arriving.ended(Ok(()));
-        self.inner.counts.list.came(uncounted);
     }
 
     fn has_begun(&self) -> bool {
@@ -70,13 +71,18 @@ impl<C: Connect> Inner<C> {
         out: &mut Vec<Bytes>,
     ) -> Result<Option<Arc<Arriving>>, ServiceError> {
         let (begun, had) = (Instant::now(), out.len());
-        let is_kept = self.there.has_fresh_list(Wants::Active);
+        let mut is_kept = self.there.has_fresh_list(Wants::Active);
         // Where nothing may be told again that was told before, each fetches his own.
         let may_come = !is_kept && self.there.may_share_list();
-        if may_come && let Some(coming) = self.coming_list().await? {
-            self.counts.list.answered(false, 0, begun);
-            self.counts.list.came(coming.joined(0));
-            return Ok(Some(Arc::clone(&coming.arriving)));
+        if may_come {
+            let (coming, is_for_others) = self.coming_list().await?;
+            if let Some(coming) = coming {
+                let list = &self.counts.list;
+                list.answered(is_for_others, 0, begun);
+                list.came(is_for_others, coming.joined(is_for_others, 0));
+                return Ok(Some(Arc::clone(&coming.arriving)));
+            }
+            is_kept = is_for_others;
         }
         match may_come {
             true => self.there.last_list(out).await?,
@@ -87,18 +93,22 @@ impl<C: Connect> Inner<C> {
         Ok(None)
     }
 
-    /// The list as it comes; none: it is there.
-    async fn coming_list(self: &Arc<Self>) -> Result<Option<Arc<Coming>>, ServiceError> {
+    /// The list as it comes, and whether others had it fetched; none: it is there.
+    async fn coming_list(self: &Arc<Self>) -> Result<(Option<Arc<Coming>>, bool), ServiceError> {
         for _ in 0..TRIES {
+            let mut is_for_others = true;
             let landing = self.flights.landing(Wanted::List, |flight| {
+                is_for_others = false;
                 let inner = Arc::clone(self);
                 self.spawn(async move { inner.fetch_list(&flight).await });
             });
             match landing.wait().await {
                 // Its beginning is no use to anybody.
                 Landed::Coming(coming) if coming.arriving.has_failed() => {}
-                Landed::Coming(coming) => return Ok(Some(Arc::clone(coming))),
-                Landed::Told => return Ok(None),
+                Landed::Coming(coming) => {
+                    return Ok((Some(Arc::clone(coming)), is_for_others));
+                }
+                Landed::Told => return Ok((None, is_for_others)),
                 Landed::Failed(error) => return Err(error.clone()),
                 Landed::Found(_) | Landed::Missing | Landed::Lost => {}
             }

@@ -41,7 +41,7 @@ use crate::keep::{Keep, Kept, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
-use counts::Counts;
+use counts::{Counts, Unread};
 use fetch::Run;
 use flights::Flights;
 use lines::Ahead;
@@ -92,6 +92,7 @@ struct Inner<C: Connect> {
     /// Overview that was fetched before somebody asked for it.
     ahead: Ahead,
     counts: Counts,
+    unread: Unread,
     /// Where it is noted which articles are asked for; none: nowhere.
     access_log: OnceLock<AccessLog>,
     /// What readers are not shown; none: they are shown everything.
@@ -140,6 +141,7 @@ impl<C: Connect> CServer<C> {
             runs: Mutex::default(),
             ahead: Ahead::default(),
             counts: Counts::default(),
+            unread: Unread::default(),
             access_log: OnceLock::new(),
             censor: OnceLock::new(),
             queue,

@@ -17,6 +17,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::arrivals::Why;
 use super::flights::Wanted;
 use super::numbers::{Blocks, Need, Numbers, lines};
 use super::{CServer, Inner};
@@ -241,7 +242,7 @@ impl<C: Connect> Fetching<C> {
         if !flights.is_empty() {
             let (inner, name) = (Arc::clone(&self.inner), Arc::clone(name));
             self.tasks
-                .spawn(async move { inner.fetched_in(name, id, flights).await });
+                .spawn(async move { inner.fetched_in(name, id, flights, Why::Prefetch).await });
         }
     }
 

@@ -12,6 +12,7 @@ use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{IdHash, MessageId, newsgroups};
 use tokio::task::JoinSet;
 
+use super::arrivals::Why;
 use super::flights::Wanted;
 use super::{CServer, Inner, PrefetchLimits, Prefetched};
 
@@ -171,7 +172,7 @@ impl<C: Connect> Inner<C> {
     /// Fetches an article; octets of it, if it came.
     async fn warmed(&self, id: &[u8], hash: IdHash) -> Option<u64> {
         match self.flights.begin(Wanted::Id(hash)) {
-            Ok(flight) => self.fetched_by_id(id, flight).await,
+            Ok(flight) => self.fetched_by_id(id, flight, Why::Prefetch).await,
             // Somebody fetches it already.
             Err(landing) => {
                 landing.wait().await;

@@ -1,16 +1,13 @@
 //! The cache in front of a server: what it asks there, and what it tells when things there change.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, KeepSettings};
 use newsreel_cache::policies::PolicyKind;
 use newsreel_cache::queue::PostQueue;
-use newsreel_cache::{
-    ACCESS_LOG, AccessLog, CServer, CacheSettings, Counted, RServer, RemoteSettings, Route,
-};
-use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op, read_whole};
+use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings, Route};
+use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
 use newsreel_service::{
@@ -196,7 +193,7 @@ impl Rig {
         found.map(|_| out.content().to_vec())
     }
 
-    fn wire(&self, number: u64) -> String {
+    pub(crate) fn wire(&self, number: u64) -> String {
         article(number, 500)
     }
 
@@ -632,68 +629,6 @@ async fn what_comes_damaged_is_not_taken_for_gone() {
         assert!(rig.read(number).await.unwrap(), "{number}");
         assert_eq!(rig.to.asked(), [""; 0], "{number} is kept");
     }
-}
-
-/// R3: what is saved is the octets of all reads but the first.
-#[tokio::test]
-async fn what_is_saved_is_counted() {
-    let rig = rig(3, REFRESH_S);
-    for _ in 0..3 {
-        // First, as the lines of articles that were read are kept a moment later, and then not asked for.
-        assert_eq!(rig.overview().await.len(), 3);
-        // Not one behind the other, so that none is fetched ahead.
-        for number in [3, 2, 1] {
-            assert!(rig.read(number).await.unwrap());
-        }
-        while rig.here.kept_figures().articles < 3 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    }
-    assert!(!rig.read(4).await.unwrap());
-    let octets: u64 = (1..=3).map(|number| rig.wire(number).len() as u64).sum();
-    let counts: HashMap<&str, Counted> = rig.here.counts().into();
-    let parts = |what: &str| {
-        let counted = counts[what];
-        [counted.kept, counted.fetched].map(|part| (part.answers, part.octets))
-    };
-    assert_eq!(parts("articles"), [(6, 2 * octets), (3, octets)]);
-    assert_eq!(parts("groups"), [(12, 0), (1, 0)]);
-    let [kept, fetched] = parts("overview");
-    assert_eq!((kept, fetched.0), ((2, 2 * fetched.1), 1));
-    assert_eq!(rig.here.kept_figures().articles, 3);
-}
-
-/// The access log has a line for each request for an article or a part of it: what was kept, what was fetched, and what somebody
-/// else fetched.
-#[tokio::test(start_paused = true)]
-async fn what_is_asked_for_is_in_the_access_log() {
-    let rig = rig(3, REFRESH_S);
-    let disk: Arc<dyn Disk> = Arc::new(rig.disk.clone());
-    let folder = keep_settings().directory;
-    rig.here
-        .note_access(AccessLog::new(&disk, &folder, 1 << 20));
-    assert_eq!(rig.overview().await.len(), 3);
-    rig.to.0.lock().round_trip = Duration::from_millis(20);
-    let id = "<2@t.example>";
-    let both = tokio::join!(
-        rig.read_by_id(id, Part::Head),
-        rig.read_by_id(id, Part::Body)
-    );
-    assert!(both.0.is_some() && both.1.is_some());
-    rig.here.stop().await;
-    rig.later(7);
-    assert!(rig.read(2).await.unwrap());
-    assert!(rig.read_by_id(id, Part::Stat).await.is_some());
-    assert!(rig.read_by_id("<9@t.example>", Part::Whole).await.is_none());
-    rig.here.stop().await;
-    let log = read_whole(&rig.disk, &folder.join(ACCESS_LOG), 1 << 20).unwrap();
-    let octets = rig.wire(2).len();
-    let line = |at: u64, what: &str| {
-        let at = 1_767_225_600 + at;
-        format!("{at} {what} {octets} 1767225600 misc.test {id}\n")
-    };
-    let expected = [line(0, "miss"), line(0, "miss"), line(7, "hit")];
-    assert_eq!(String::from_utf8(log).unwrap(), expected.concat());
 }
 
 /// Whoever posted looks whether it is there.

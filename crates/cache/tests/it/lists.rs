@@ -182,8 +182,10 @@ async fn a_list_is_told_as_it_comes_and_is_one_question_for_all() {
     let kept = String::from_utf8(out.concat()).unwrap();
     assert_eq!(kept.lines().collect::<Vec<_>>(), lines);
     let counted = rig.here.counts()[0].1;
-    assert_eq!((counted.kept.answers, counted.fetched.answers), (1, 2));
-    assert_eq!(counted.fetched.octets, 2 * told.len() as u64);
+    assert_eq!((counted.kept.answers, counted.fetched.answers), (2, 1));
+    let octets = told.len() as u64;
+    assert_eq!(counted.fetched.octets, octets);
+    assert_eq!(counted.kept.octets, 2 * octets);
     // What groups are about is asked for when somebody wants to know it.
     assert_eq!(listed(&rig, None).await.len(), 801);
     assert_eq!(rig.to.asked(), ["LIST NEWSGROUPS", "LIST ACTIVE.TIMES"]);

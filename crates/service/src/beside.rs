@@ -248,19 +248,28 @@ impl<L: NewsService, C: NewsService> Beside<L, C> {
     }
 }
 
+/// What both can do together.
+const fn features_of(local: Features, there: Features) -> Features {
+    Features {
+        reader: local.reader,
+        transit: local.transit,
+        // Half of what is new is no answer.
+        newnews: local.newnews && there.newnews,
+        over_by_id: local.over_by_id && there.over_by_id,
+        posting: local.posting || there.posting,
+    }
+}
+
 impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
     type NewnewsCursor = BesideNewnews<L::NewnewsCursor, C::NewnewsCursor>;
 
     fn features(&self) -> Features {
-        let (local, there) = (self.local.features(), self.there.features());
-        Features {
-            reader: local.reader,
-            transit: local.transit,
-            // Half of what is new is no answer.
-            newnews: local.newnews && there.newnews,
-            over_by_id: local.over_by_id && there.over_by_id,
-            posting: local.posting || there.posting,
-        }
+        features_of(self.local.features(), self.there.features())
+    }
+
+    async fn learn_features(&self) -> Features {
+        let local = self.local.learn_features().await;
+        features_of(local, self.there.learn_features().await)
     }
 
     fn now(&self) -> UnixTime {

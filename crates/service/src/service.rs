@@ -51,8 +51,13 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
     /// Where a NEWNEWS listing stands; the service's own.
     type NewnewsCursor: Default + Send + fmt::Debug;
 
-    /// What it can do; constant over a connection's life.
+    /// What it can do, as far as that is known now.
     fn features(&self) -> Features;
+
+    /// The same, when servers elsewhere that have a say in it have said so, or could not be asked.
+    fn learn_features(&self) -> impl Future<Output = Features> + Send {
+        async { self.features() }
+    }
 
     /// The time, for DATE and for two-digit years.
     fn now(&self) -> UnixTime;

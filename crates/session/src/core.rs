@@ -47,6 +47,7 @@ pub(crate) enum Incoming {
 #[derive(Debug)]
 pub(crate) struct Core<S, Io> {
     pub(crate) service: Arc<S>,
+    /// What the service can do, as far as it was known when that mattered last.
     pub(crate) features: Features,
     pub(crate) shared: Arc<Shared>,
     pub(crate) connection: Arc<Connection>,
@@ -124,6 +125,14 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
             self.selected = None;
         }
         self.grant = grant;
+    }
+
+    /// Looks anew at what the service can do, where it was not known that it can do this.
+    pub(crate) async fn learn(&mut self, can: fn(Features) -> bool) {
+        if !can(self.features) {
+            // Boxed: a session that waits is no larger for what few wait for.
+            self.features = Box::pin(self.service.learn_features()).await;
+        }
     }
 
     /// What must come first, where that could let be had what may not be had yet: a login (RFC 4643 section 2.1) or TLS

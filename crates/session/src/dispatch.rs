@@ -15,6 +15,7 @@ use crate::commands::{Verb, dispatch};
 use crate::core::{Core, Incoming};
 use crate::end::End;
 use crate::slots::Answer;
+use crate::spec::Needs;
 
 /// What whoever may not do something is told (RFC 3977 section 3.2.1).
 pub(crate) const NOT_PERMITTED: &str = "502 Not permitted\r\n";
@@ -65,6 +66,9 @@ where
     };
     core.bad_commands = 0;
     let spec = verb.spec();
+    if spec.needs == Needs::Newnews {
+        core.learn(|features| features.newnews).await;
+    }
     if !spec.needs.met(core.features) {
         refuse(core, verb, "500 Command not offered by this server\r\n");
         return Ok(());

@@ -110,6 +110,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    core.learn(|features| features.over_by_id).await;
     if !core.features.over_by_id {
         core.reply("503 Overview by message-id is not kept\r\n");
         return Ok(());

@@ -154,9 +154,18 @@ fn a_standard_input_that_is_connected_is_served_alone() {
     let told = all_of(second);
     assert!(told[0].starts_with("400 "), "{told:?}");
     assert!(!refused.0.wait().unwrap().success());
+    // Nobody has asked the server elsewhere yet what it can do.
+    reader.write_all(b"CAPABILITIES\r\n").unwrap();
+    let mut reader = BufReader::new(reader);
+    let lines = reader.by_ref().lines().map_while(Result::ok);
+    let offered: Vec<String> = lines.take_while(|line| line != ".").collect();
+    for line in ["NEWNEWS", "OVER MSGID"] {
+        assert!(offered.iter().any(|it| it == line), "{offered:?}");
+    }
+    let mut reader = reader.into_inner();
     reader.write_all(b"GROUP misc.test\r\nQUIT\r\n").unwrap();
     let said = all_of(reader);
-    let codes: Vec<&str> = said[1..].iter().map(|line| &line[..3]).collect();
+    let codes: Vec<&str> = said.iter().map(|line| &line[..3]).collect();
     assert_eq!(codes, ["211", "205"], "{said:?}");
     assert!(running.0.wait().unwrap().success());
     upstream.stop();

@@ -27,6 +27,10 @@ impl<C: Connect> NewsService for CServer<C> {
         self.inner.there.features()
     }
 
+    async fn learn_features(&self) -> Features {
+        self.inner.there.learn_features().await
+    }
+
     fn now(&self) -> UnixTime {
         self.inner.there.now()
     }

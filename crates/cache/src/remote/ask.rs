@@ -75,8 +75,8 @@ impl<C: Connect> One<C> {
         match self.pool.lend().await {
             Ok(lent) => {
                 let mut known = self.capabilities.lock();
-                if *known != *lent.capabilities() {
-                    known.clone_from(lent.capabilities());
+                if known.as_ref() != Some(lent.capabilities()) {
+                    *known = Some(lent.capabilities().clone());
                 }
                 drop(known);
                 Ok(lent)

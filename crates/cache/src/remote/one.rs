@@ -42,8 +42,8 @@ pub(super) struct One<C: Connect> {
     pub(super) name: String,
     pub(super) pool: Arc<Pool<C>>,
     pub(super) common: Arc<Common>,
-    /// What the server said last that it can do.
-    pub(super) capabilities: Mutex<Capabilities>,
+    /// What the server said last that it can do; none: it was never asked.
+    pub(super) capabilities: Mutex<Option<Capabilities>>,
     /// Held while the list is fetched, so that it is fetched once for all who want it.
     pub(super) listing: TurnMutex<Option<Arc<Listing>>>,
     /// A list that is to be kept over a restart.
@@ -111,9 +111,14 @@ impl<C: Connect> One<C> {
         }
     }
 
+    /// Whether it is known what it can do, and that is this.
+    pub(super) fn has(&self, can: impl FnOnce(&Capabilities) -> bool) -> bool {
+        self.capabilities.lock().as_ref().is_some_and(can)
+    }
+
     /// Whether it tells overview lines by message-id.
     pub(super) fn has_over_by_id(&self) -> bool {
-        self.capabilities.lock().has_with("OVER", "MSGID")
+        self.has(|said| said.has_with("OVER", "MSGID"))
     }
 
     /// Whether it said not long ago that it does not have this.

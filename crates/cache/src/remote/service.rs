@@ -15,7 +15,7 @@ use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
 use super::article::Take;
-use super::ask::NO_ANSWER;
+use super::ask::{NO_ANSWER, all_of};
 use super::numbers::TakeLines;
 use super::one::{Delivery, One};
 use super::{RServer, RemoteNewnews};
@@ -196,7 +196,7 @@ impl<C: Connect> NewsService for RServer<C> {
     type NewnewsCursor = RemoteNewnews<C>;
 
     fn features(&self) -> Features {
-        let newnews = |one: &One<C>| one.capabilities.lock().has("NEWNEWS");
+        let newnews = |one: &One<C>| one.has(|said| said.has("NEWNEWS"));
         Features {
             reader: true,
             transit: false,
@@ -205,6 +205,17 @@ impl<C: Connect> NewsService for RServer<C> {
             over_by_id: self.ones.iter().any(One::has_over_by_id),
             posting: self.routes.take_posts(),
         }
+    }
+
+    async fn learn_features(&self) -> Features {
+        let known = self.features();
+        // Of several no other can add anything.
+        if self.has_others() && known.over_by_id {
+            return known;
+        }
+        let unknown = self.ones.iter().filter(|one| !one.has(|_| true));
+        all_of(unknown.map(One::greet)).await;
+        self.features()
     }
 
     fn now(&self) -> UnixTime {

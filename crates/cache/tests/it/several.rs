@@ -238,3 +238,25 @@ async fn one_list_has_the_groups_of_all() {
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(list().await, "b.test 1 1 y\r\nmisc.test 5 1 y\r\n");
 }
+
+/// What a server can do that nobody had asked yet was told of as what it cannot do, for as long as that session lasted.
+#[tokio::test(start_paused = true)]
+async fn what_a_server_can_do_is_asked_when_somebody_wants_to_know() {
+    let (rig, backup) = with_backup(1);
+    let can = async || rig.here.learn_features().await.over_by_id;
+    assert!(!rig.here.features().over_by_id);
+    rig.here.set_offline(true).unwrap();
+    assert!(!can().await);
+    rig.here.set_offline(false).unwrap();
+    for to in [&rig.to, &backup] {
+        to.0.lock().is_down = true;
+    }
+    assert!(!can().await, "nobody can be asked");
+    backup.0.lock().is_down = false;
+    tokio::time::advance(Duration::from_secs(120)).await;
+    assert!(can().await && rig.here.features().over_by_id);
+    let asked = || std::mem::take(&mut backup.0.lock().asked);
+    assert_eq!(asked(), ["CAPABILITIES"]);
+    assert!(can().await);
+    assert_eq!(asked(), [""; 0]);
+}

@@ -32,6 +32,10 @@ where
         core.reply("501 Malformed keyword\r\n");
         return Ok(());
     }
+    if core.grant.is_for_readers() {
+        core.learn(|features| features.newnews && features.over_by_id)
+            .await;
+    }
     core.reply("101 Capability list follows\r\n");
     let (features, may_post) = (core.features, core.may_post());
     let (may_log_in, may_start_tls) = (core.may_log_in(), core.may_start_tls());

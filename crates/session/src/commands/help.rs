@@ -24,6 +24,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    core.learn(|features| features.newnews).await;
     core.reply("100 Commands\r\n");
     let features = core.features;
     let out = core.out();

@@ -272,6 +272,14 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         features_of(local, self.there.learn_features().await)
     }
 
+    fn has_site_list(&self, keyword: &str) -> bool {
+        self.there.has_site_list(keyword)
+    }
+
+    async fn site_list(&self, keyword: &'static str) -> Result<Option<Bytes>, ServiceError> {
+        self.there.site_list(keyword).await
+    }
+
     fn now(&self) -> UnixTime {
         self.local.now()
     }

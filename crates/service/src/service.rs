@@ -86,6 +86,20 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         out: &mut Vec<Bytes>,
     ) -> impl Future<Output = Result<Option<Arc<Arriving>>, ServiceError>> + Send;
 
+    /// Whether another server says that it keeps this list of its site ([`NewsService::site_list`]), as far as that is known now.
+    fn has_site_list(&self, _keyword: &str) -> bool {
+        false
+    }
+
+    /// The lines of a list of the site that another server keeps, as LIST MOTD and LIST SUBSCRIPTIONS name them, in wire form, without
+    /// status line and terminator.  `None`: nobody keeps it.
+    fn site_list(
+        &self,
+        _keyword: &'static str,
+    ) -> impl Future<Output = Result<Option<Bytes>, ServiceError>> + Send {
+        async { Ok(None) }
+    }
+
     /// Appends the numbers offered in `low..=high`, ascending, at most `limit` of them whatever `out` held before;
     /// `Some(next)` says where to go on.
     fn numbers(

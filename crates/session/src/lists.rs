@@ -1,7 +1,8 @@
 //! The section `[lists]` of the configuration, and what LIST says of it: texts that no article changes.
 //!
 //! They are made ready once, in wire form, and are the same for every session until the configuration is read again.
-//! What nobody has written is not kept: LIST answers 503 and CAPABILITIES does not name it.
+//! What nobody has written is told as a server elsewhere says it.  Where none does it is not kept: LIST answers 503 and CAPABILITIES
+//! does not name it.
 
 use newsreel_service::posting::Moderators;
 use newsreel_wire::{GroupName, Wildmat};
@@ -137,7 +138,7 @@ impl Lists {
         self.0.iter().find(is_it)
     }
 
-    /// Whether CAPABILITIES says the keyword: it is none of these, or kept.
+    /// Whether the keyword is none of these, or kept.
     pub(crate) fn offers(&self, keyword: &str) -> bool {
         self.find(keyword.as_bytes())
             .is_none_or(|kept| !kept.lines.is_empty())

@@ -182,7 +182,8 @@ fn the_rules_in_front_of_a_cache_are_those_of_a_server() {
 /// both, and what is kept in either outlives the server.
 #[test]
 fn two_caches_in_a_chain_are_one_server() {
-    let spool = Spool::new();
+    let lists = "\n[lists]\nsubscriptions = [\"misc.test\", \"misc.old\"]\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + lists));
     let upstream = spool.serve();
     for group in ["misc.test", "misc.old"] {
         spool.text(&["group", "add", group]);
@@ -204,6 +205,17 @@ fn two_caches_in_a_chain_are_one_server() {
         lines
     };
     assert_eq!(list(&mut reader), ["misc.old 0 1 y", "misc.test 6 1 y"]);
+    assert!(reader.ask("CAPABILITIES").starts_with("101"));
+    let is_offered = |line: &String| line.starts_with("LIST ") && line.contains("SUBSCRIPTIONS");
+    assert!(reader.block().iter().any(is_offered));
+    for (command, expected) in [
+        ("LIST SUBSCRIPTIONS", &["misc.test", "misc.old"][..]),
+        ("LIST SUBSCRIPTIONS *.old", &["misc.old"]),
+    ] {
+        assert!(reader.ask(command).starts_with("215"));
+        assert_eq!(reader.block(), expected, "{command}");
+    }
+    assert!(reader.ask("LIST MOTD").starts_with("503"));
     assert_eq!(reader.ask("GROUP misc.test"), "211 6 1 6 misc.test");
     for n in 1..=4 {
         assert!(read(&mut reader, n).unwrap().contains(&body_of(n)));

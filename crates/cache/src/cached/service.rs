@@ -31,6 +31,14 @@ impl<C: Connect> NewsService for CServer<C> {
         self.inner.there.learn_features().await
     }
 
+    fn has_site_list(&self, keyword: &str) -> bool {
+        self.inner.there.has_site_list(keyword)
+    }
+
+    async fn site_list(&self, keyword: &'static str) -> Result<Option<Bytes>, ServiceError> {
+        self.inner.there.site_list(keyword).await
+    }
+
     fn now(&self) -> UnixTime {
         self.inner.there.now()
     }

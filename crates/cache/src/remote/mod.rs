@@ -16,6 +16,7 @@ mod one;
 mod route;
 mod sameness;
 mod service;
+mod site;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,7 @@ use crate::keep::Keep;
 use groups::Merged;
 use names::Names;
 use one::{Common, One};
+use site::SiteLists;
 
 pub(crate) use article::Take;
 pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
@@ -76,6 +78,7 @@ pub struct RServer<C: Connect> {
     merged: Mutex<Option<Merged>>,
     /// When each group's line in it was seen to be another than before.
     changes: Mutex<LastChanges>,
+    site_lists: SiteLists,
 }
 
 impl<C: Connect> fmt::Debug for RServer<C> {
@@ -116,6 +119,7 @@ impl<C: Connect> RServer<C> {
             common,
             merged: Mutex::default(),
             changes: Mutex::default(),
+            site_lists: SiteLists::default(),
         }
     }
 

@@ -218,6 +218,14 @@ impl<C: Connect> NewsService for RServer<C> {
         self.features()
     }
 
+    fn has_site_list(&self, keyword: &str) -> bool {
+        self.keeps_site_list(keyword)
+    }
+
+    async fn site_list(&self, keyword: &'static str) -> Result<Option<Bytes>, ServiceError> {
+        self.site_lists.of(self, keyword).await
+    }
+
     fn now(&self) -> UnixTime {
         UnixTime(self.common.clock.now().secs)
     }

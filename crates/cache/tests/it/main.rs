@@ -229,6 +229,26 @@ async fn the_list_is_fetched_once_and_has_a_limit() {
     assert_eq!(pieces.concat(), b"alt.test 0 1 y\r\nmisc.test 5 1 m\r\n");
 }
 
+/// What a server says of its site is asked for once while that is fresh, and told for longer while it cannot be asked; what it does not
+/// keep is not taken for what could not be asked for.
+#[tokio::test(start_paused = true)]
+async fn lists_of_a_site_are_kept() {
+    let first: Script = &[
+        ("LIST SUBSCRIPTIONS", "215 list\nmisc.test\n..x\n.\n"),
+        ("LIST MODERATORS", "503 none\n"),
+    ];
+    let server = server(&[first, &[], &[], &[], &[]]);
+    let kept = Ok(Some("misc.test\r\n..x\r\n".into()));
+    for _ in 0..2 {
+        assert_eq!(server.site_list("SUBSCRIPTIONS").await, kept);
+        assert_eq!(server.site_list("MODERATORS").await, Ok(None));
+    }
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(server.site_list("SUBSCRIPTIONS").await, kept);
+    let unknown = server.site_list("MODERATORS").await;
+    assert_eq!(unknown, Err(ServiceError::Away));
+}
+
 /// NEWNEWS comes in portions; one that is given up closes its connection and makes room for the next.
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_is_given_up_gives_its_connection_up() {

@@ -45,6 +45,7 @@ where
     let takes_certificate = core.door.certified("").is_some();
     let takes_sasl = takes_clear_text || takes_scram || takes_certificate;
     let (shared, grant) = (Arc::clone(&core.shared), Arc::clone(&core.grant));
+    let service = Arc::clone(&core.service);
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
     out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
@@ -84,18 +85,22 @@ where
             }
         }
         if *capability == super::list::CAPABILITY {
-            let kept = LIST_KEYWORDS.iter();
-            let is_offered =
-                |word: &&&str| shared.lists.offers(word) && may_list(&grant, word.as_bytes());
-            for keyword in kept.filter(is_offered) {
-                out.push(b' ');
-                out.extend_from_slice(keyword.as_bytes());
-            }
+            let is_here = |word: &str| shared.lists.offers(word) || service.has_site_list(word);
+            write_lists(&grant, is_here, out);
         }
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b".\r\n");
     Ok(())
+}
+
+/// Appends the keywords of LIST that are here and that who is there may ask for.
+fn write_lists(grant: &Grant, is_here: impl Fn(&str) -> bool, out: &mut Vec<u8>) {
+    let is_offered = |word: &&&str| is_here(word) && may_list(grant, word.as_bytes());
+    for keyword in LIST_KEYWORDS.iter().filter(is_offered) {
+        out.push(b' ');
+        out.extend_from_slice(keyword.as_bytes());
+    }
 }
 
 /// Lines in the order they are shown; those without a command in the table are not.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use newsreel_net::access::Grant;
 use newsreel_service::{Arriving, GroupCursor, GroupRow, GroupSelect, NewsService};
 use newsreel_wire::date::parse_nntp;
@@ -106,8 +107,7 @@ where
         };
         return groups(core, FOLLOWS, select, write).await;
     }
-    fixed(core, command);
-    Ok(())
+    fixed(core, command).await
 }
 
 /// Answers who may not ask this variant, by whatever command it goes.
@@ -156,14 +156,15 @@ where
 }
 
 /// What does not depend on groups.
-fn fixed<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>)
+async fn fixed<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let shared = Arc::clone(&core.shared);
     if let Some(kept) = command.arg(0).and_then(|word| shared.lists.find(word)) {
-        return site(core, kept, command.arg(1));
+        // Boxed: a session that waits is no larger for what few ask for.
+        return Box::pin(site(core, kept, command.arg(1))).await;
     }
     let argument_is_known = match command.arg(1) {
         None => true,
@@ -177,27 +178,87 @@ where
     } else if command.arg_is(0, "HEADERS") && argument_is_known {
         &overview::HEADERS
     } else {
-        return core.reply("501 Unknown LIST keyword or argument\r\n");
+        core.reply("501 Unknown LIST keyword or argument\r\n");
+        return Ok(());
     };
     list_lines(core, lines.iter().copied());
+    Ok(())
 }
 
-/// What the configuration says of this site.
-fn site<S, Io>(core: &mut Core<S, Io>, kept: &Kept, argument: Option<&[u8]>)
+/// What the configuration says of this site, or a server elsewhere where it says nothing.
+async fn site<S, Io>(
+    core: &mut Core<S, Io>,
+    kept: &Kept,
+    argument: Option<&[u8]>,
+) -> Result<(), End>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let wildmat = match argument.map(Wildmat::parse_argument).transpose() {
         Ok(wildmat) if wildmat.is_none() || kept.by_wildmat => wildmat,
-        _ => return core.reply("501 Unknown LIST argument\r\n"),
+        _ => {
+            core.reply("501 Unknown LIST argument\r\n");
+            return Ok(());
+        }
     };
     if kept.lines.is_empty() {
-        return core.reply("503 Not kept here\r\n");
+        return site_elsewhere(core, kept, wildmat).await;
     }
     let lines = kept.lines.iter().map(String::as_str);
     let takes = |line: &&str| wildmat.as_ref().is_none_or(|wildmat| wildmat.matches(line));
     list_lines(core, lines.filter(takes));
+    Ok(())
+}
+
+/// What a server elsewhere says of its site; of groups those that may be read.
+async fn site_elsewhere<S, Io>(
+    core: &mut Core<S, Io>,
+    kept: &Kept,
+    wildmat: Option<Wildmat>,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let lines = match core.service.site_list(kept.keyword).await {
+        Ok(Some(lines)) => lines,
+        Ok(None) => {
+            core.reply("503 Not kept here\r\n");
+            return Ok(());
+        }
+        Err(error) => {
+            core.reply_error(&error);
+            return Ok(());
+        }
+    };
+    let lines = match (&core.grant.read, kept.by_wildmat) {
+        (Some(readable), true) => {
+            let shown = match wildmat {
+                Some(wildmat) => wildmat.within(readable),
+                None => readable.clone(),
+            };
+            lines_of(&lines, &shown)
+        }
+        // Who may only post is shown none.
+        (None, true) => Bytes::new(),
+        (_, false) => lines,
+    };
+    core.reply("215 List follows\r\n");
+    scratch_of(&mut core.scratch).parts.push(lines);
+    core.send_parts().await?;
+    core.out().extend_from_slice(b".\r\n");
+    Ok(())
+}
+
+/// The lines that match.
+fn lines_of(lines: &[u8], shown: &Wildmat) -> Bytes {
+    let is_shown = |line: &&[u8]| {
+        let text = std::str::from_utf8(line.trim_ascii_end());
+        text.is_ok_and(|text| shown.matches(text))
+    };
+    let each = lines.split_inclusive(|octet| *octet == b'\n');
+    each.filter(is_shown).collect::<Vec<_>>().concat().into()
 }
 
 fn list_lines<'l, S, Io>(core: &mut Core<S, Io>, lines: impl Iterator<Item = &'l str>)

@@ -1,0 +1,106 @@
+//! Lists of the site that a server elsewhere keeps: what it recommends to readers, its moderators, and so on (RFC 6048).
+//!
+//! They are told as one server says them, which is the first that has one, and kept in memory for as long as the list of groups is;
+//! while nobody can be asked what was told last is told again.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use newsreel_net::client::{Client, ClientError, Connect};
+use newsreel_service::ServiceError;
+use newsreel_wire::nntp::framing::TERMINATOR_LINE;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Mutex as TurnMutex;
+use tokio::time::Instant;
+
+use super::RServer;
+use super::ask::asked;
+use super::one::One;
+
+/// The longest list of a site, octets.
+const SITE_LIST_OCTETS_MAX: usize = 1 << 20;
+
+/// What is said in errors.
+const DOING: &str = "LIST";
+
+/// What was said last of a list; none: nobody keeps it.
+type Said = (Instant, Option<Bytes>);
+
+/// All such lists, by their keywords.  Held while one is fetched, so that it is fetched once for all who want it.
+#[derive(Default)]
+pub(super) struct SiteLists(TurnMutex<HashMap<&'static str, Said>>);
+
+/// Asks for a list; none: the server does not keep it.
+async fn fetch<Io>(client: &mut Client<Io>, keyword: &str) -> Result<Option<Bytes>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    client.command(&[b"LIST", keyword.as_bytes()])?;
+    match client.reply(DOING).await? {
+        215 => {}
+        500..=503 => return Ok(None),
+        code => return Err(client.refused(DOING, code)),
+    }
+    let mut lines = Vec::new();
+    client
+        .block(DOING, SITE_LIST_OCTETS_MAX, &mut lines)
+        .await?;
+    lines.truncate(lines.len().saturating_sub(TERMINATOR_LINE.len()));
+    Ok(Some(lines.into()))
+}
+
+impl<C: Connect> One<C> {
+    async fn site_list(&self, keyword: &str) -> Result<Option<Bytes>, ServiceError> {
+        Ok(asked!(self, client => fetch(&mut client, keyword).await))
+    }
+}
+
+impl<C: Connect> RServer<C> {
+    /// Whether a server says that it keeps such a list.
+    pub(super) fn keeps_site_list(&self, keyword: &str) -> bool {
+        let mut ones = self.ones.iter();
+        ones.any(|one| one.has(|said| said.has_with("LIST", keyword)))
+    }
+
+    /// Asks one after the other.  That nobody keeps it is known only when all have said so.
+    async fn fetch_site_list(&self, keyword: &str) -> Result<Option<Bytes>, ServiceError> {
+        let mut failed = None;
+        for at in self.routes.in_turn(|_| 0) {
+            let Some(one) = self.ones.get(at) else {
+                continue;
+            };
+            match one.site_list(keyword).await {
+                Ok(Some(lines)) => return Ok(Some(lines)),
+                Ok(None) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(None), Err)
+    }
+}
+
+impl SiteLists {
+    /// What is known of a list, after the servers were asked for it where that is too old.
+    pub(super) async fn of<C: Connect>(
+        &self,
+        there: &RServer<C>,
+        keyword: &'static str,
+    ) -> Result<Option<Bytes>, ServiceError> {
+        let refresh = there.common.settings.list_refresh;
+        let mut all = self.0.lock().await;
+        let last = all.get(keyword).cloned();
+        if let Some((since, lines)) = &last
+            && since.elapsed() < refresh
+        {
+            return Ok(lines.clone());
+        }
+        match (there.fetch_site_list(keyword).await, last) {
+            (Ok(lines), _) => {
+                all.insert(keyword, (Instant::now(), lines.clone()));
+                Ok(lines)
+            }
+            (Err(_), Some((_, Some(lines)))) => Ok(Some(lines)),
+            (Err(error), _) => Err(error),
+        }
+    }
+}

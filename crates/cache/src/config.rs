@@ -44,7 +44,8 @@ pub struct CacheConfig {
     /// The cache's table in memory, octets.
     pub table_memory_octets: u64,
     /// How old the marks, counts and numbers of a group may be that readers are told, seconds: so long a new article, one that
-    /// was cancelled or one that is there again may go unnoticed. 0: the upstream server is asked each time.
+    /// was cancelled or one that is there again may go unnoticed, and a new group that somebody had asked for before. 0: the upstream server
+    /// is asked each time.
     pub refresh_s: u64,
     /// How old the list of groups may be, marks and all, seconds. 0: it is fetched for each listing.
     pub list_refresh_s: u64,

@@ -164,6 +164,7 @@ impl<C: Connect> NewsService for CServer<C> {
             let groups = headers.content(Known::Newsgroups).unwrap_or_default();
             for group in newsgroups::split(groups).flatten() {
                 self.inner.keep.outdate_group(group.as_str());
+                self.inner.there.may_have_group(group.as_str());
             }
         }
     }

@@ -40,7 +40,7 @@ pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
 pub(crate) use numbers::TakeLines;
 pub(crate) use one::Delivery;
-pub use one::MISSING_IDS_MAX;
+pub use one::{MISSING_GROUPS_MAX, MISSING_IDS_MAX};
 pub use route::{Route, Routes};
 pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};
 pub(crate) use service::{GOES_NOWHERE, Judged};
@@ -71,6 +71,8 @@ pub struct RServer<C: Connect> {
     /// In the order of the routes.
     ones: Vec<One<C>>,
     routes: Routes,
+    /// Those whose lists make the list of all groups.
+    listing: Vec<usize>,
     common: Arc<Common>,
     /// The list of all groups.
     merged: Mutex<Option<Merged>>,
@@ -105,14 +107,13 @@ impl<C: Connect> RServer<C> {
             is_offline: AtomicBool::new(false),
             lists: OnceLock::new(),
         });
-        let (pools, routes): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
+        let one = |(pool, route): &(_, Route)| One::new(&route.name, Arc::clone(pool), &common);
+        let ones = servers.iter().map(one).collect();
+        let routes = Routes::new(servers.into_iter().map(|(_, route)| route).collect());
         Self {
-            ones: pools
-                .into_iter()
-                .zip(&routes)
-                .map(|(pool, route): (_, &Route)| One::new(&route.name, pool, &common))
-                .collect(),
-            routes: Routes::new(routes),
+            ones,
+            listing: routes.listing(),
+            routes,
             common,
             merged: Mutex::default(),
             changes: Mutex::default(),

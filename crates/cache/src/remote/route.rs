@@ -39,6 +39,23 @@ impl Routes {
         asked.min_by_key(|(_, route)| route.tier).map(|(at, _)| at)
     }
 
+    /// The servers whose lists make the list of all groups: those that the numbers of some group come from, as far as the patterns
+    /// alone tell.
+    pub(super) fn listing(&self) -> Vec<usize> {
+        let is_needed = |(at, route): (usize, &Route)| {
+            let before = self.0.iter().enumerate();
+            let before = before.filter(|(other, it)| (it.tier, *other) < (route.tier, at));
+            let before: Vec<&Wildmat> = before.map(|(_, it)| &it.groups).collect();
+            (!route.groups.is_covered(&before)).then_some(at)
+        };
+        self.0.iter().enumerate().filter_map(is_needed).collect()
+    }
+
+    /// Whether a server is asked for every group.
+    pub(super) fn has_all_groups(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|route| route.groups.matches_all())
+    }
+
     /// The name of that server.
     #[must_use]
     pub fn numbering_name(&self, group: &str) -> Option<&str> {
@@ -168,6 +185,11 @@ mod tests {
         assert_eq!((way("main"), way("local")), (vec![1, 0], vec![3, 0]));
         assert_eq!(way("not there any more"), [1, 3, 0]);
         assert!(routes.take_posts() && !Routes::new(vec![routes.0[2].clone()]).take_posts());
+        assert_eq!(
+            routes.listing(),
+            [1, 3],
+            "of the others no group's numbers come"
+        );
         let none = Routes::new(Vec::new());
         assert_eq!(
             (none.numbering("misc.test"), none.in_turn(|_| 0).len()),

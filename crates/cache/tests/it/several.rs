@@ -8,10 +8,13 @@ use newsreel_cache::keep::{Keep, Renumbered};
 use newsreel_cache::{Routes, Sameness};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_service::posting::Post;
-use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Part};
+use newsreel_service::{
+    Connection, ConnectionId, GroupCursor, GroupRow, GroupSelect, NewsService as _, Outcome, Part,
+    ServiceError,
+};
 use newsreel_wire::GroupName;
 
-use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, whole_list};
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, routed, whole_list};
 use crate::everything;
 use crate::toy::{To, article};
 
@@ -187,23 +190,74 @@ async fn a_server_that_is_said_to_have_the_same_numbers_is_compared() {
     assert_eq!(&*other.0, "misc.test");
 }
 
+/// Two servers of one tier, the second for what the first is not asked for, in front of them a cache that keeps nothing yet.
+fn with_another() -> (Rig, To) {
+    let mut rig = rig(5, REFRESH_S);
+    let other = To::default();
+    other.0.lock().listed = "c.test 1 1 y\r\n";
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    let servers = [
+        (&rig.to, "one", "a.*,b.*,misc.*"),
+        (&other, "other", "*,!b.*"),
+    ];
+    rig.here = routed(&servers, &rig.clock, keep, REFRESH_S, None);
+    (rig, other)
+}
+
+async fn list(rig: &Rig) -> Result<String, ServiceError> {
+    let list = whole_list(&rig.here).await?;
+    Ok(String::from_utf8(list).unwrap())
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_list_has_the_groups_of_all() {
-    let (rig, backup) = with_backup(5);
-    let list = async || {
-        let list = whole_list(&rig.here).await.unwrap();
-        String::from_utf8(list).unwrap()
-    };
+    let (rig, other) = with_another();
+    let list = async || list(&rig).await.unwrap();
     rig.to.0.lock().listed = "a.test 1 1 y\r\n";
     // Both have misc.test: it is listed once, as the first says.
-    assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
-    assert_eq!(backup.asked(), ["LIST ACTIVE"]);
+    let all = "a.test 1 1 y\r\nc.test 1 1 y\r\nmisc.test 5 1 y\r\n";
+    assert_eq!(list().await, all);
+    assert_eq!(other.asked(), ["LIST ACTIVE"]);
     // Once more from what is there.
-    assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
-    assert_eq!(backup.asked(), [""; 0]);
+    assert_eq!(list().await, all);
+    assert_eq!(other.asked(), [""; 0]);
     // One of them has news, and the other is away.
     rig.to.0.lock().listed = "b.test 1 1 y\r\n";
-    backup.0.lock().is_down = true;
+    other.0.lock().is_down = true;
     tokio::time::advance(Duration::from_secs(61)).await;
-    assert_eq!(list().await, "b.test 1 1 y\r\nmisc.test 5 1 y\r\n");
+    let all = "b.test 1 1 y\r\nc.test 1 1 y\r\nmisc.test 5 1 y\r\n";
+    assert_eq!(list().await, all);
+}
+
+/// The groups of one server passed for all while the list of another, which was away, had never been kept.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_lacks_that_of_a_server_is_told_to_nobody() {
+    let (rig, other) = with_another();
+    other.0.lock().is_down = true;
+    let missing = ServiceError::ListMissing("other".into());
+    assert_eq!(list(&rig).await, Err(missing.clone()));
+    let (mut cursor, mut told) = (GroupCursor::default(), 0);
+    let mut visit = |_: GroupRow<'_>| told += 1;
+    let select = GroupSelect::default();
+    let asking = rig.here.groups(select, &mut cursor, 9, &mut visit);
+    assert_eq!((asking.await, told), (Err(missing), 0));
+    assert!(rig.group().await.is_some(), "of a server that answers");
+    // It is back, and away once more.
+    other.0.lock().is_down = false;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let all = Ok("c.test 1 1 y\r\nmisc.test 5 1 y\r\n".to_owned());
+    assert_eq!(list(&rig).await, all);
+    other.0.lock().is_down = true;
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(list(&rig).await, all);
+}
+
+/// No group's numbers come from a backup that has none of its own: its list says nothing, and nobody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_backup_that_is_away_leaves_the_list_whole() {
+    let (rig, backup) = with_backup(5);
+    backup.0.lock().is_down = true;
+    assert_eq!(list(&rig).await.unwrap(), "misc.test 5 1 y\r\n");
+    assert_eq!(backup.asked(), [""; 0]);
 }

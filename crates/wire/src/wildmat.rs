@@ -173,8 +173,7 @@ impl Wildmat {
             return true;
         }
         let all = || std::iter::once(self).chain(others.iter().copied());
-        let is_plain =
-            |(_, pattern): &(Verdict, Pattern)| !matches!(pattern, Pattern::General(_));
+        let is_plain = |(_, pattern): &(Verdict, Pattern)| !matches!(pattern, Pattern::General(_));
         if !all().all(|one| one.within.is_none() && one.patterns.iter().all(is_plain)) {
             return false;
         }

@@ -7,6 +7,7 @@
 mod arrivals;
 mod article;
 mod counts;
+mod equals;
 mod fetch;
 mod flights;
 mod groups;

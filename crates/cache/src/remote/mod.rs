@@ -186,6 +186,16 @@ impl<C: Connect> RServer<C> {
         }
     }
 
+    /// The server that may be asked for a group's articles by message-id in the place of the one that its numbers come from, as less
+    /// of it is in use; none: that one is to be asked.
+    pub(crate) fn less_in_use(&self, group: &str) -> Option<usize> {
+        let numbering = self.routes.numbering(group);
+        let in_use = |at: &usize| self.ones.get(*at).map_or(0, |one| one.pool.counts().0);
+        // Of several as busy as each other the first.
+        let least = self.routes.equals(group).min_by_key(in_use);
+        least.filter(|at| Some(*at) != numbering)
+    }
+
     /// The servers as they are asked for what has a message-id, but those that said they do not have it.
     fn in_turn(&self, id: MessageId<'_>) -> impl Iterator<Item = &One<C>> {
         let in_use = |at: usize| self.ones.get(at).map_or(0, |one| one.pool.counts().0);

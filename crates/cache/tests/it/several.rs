@@ -261,3 +261,77 @@ async fn a_backup_that_is_away_leaves_the_list_whole() {
     assert_eq!(list(&rig).await.unwrap(), "misc.test 5 1 y\r\n");
     assert_eq!(backup.asked(), [""; 0]);
 }
+
+/// Two servers of one tier with the same articles, the overview of which is known.
+async fn with_equal(count: u64) -> (Rig, To) {
+    let mut rig = rig(count, REFRESH_S);
+    let equal = To::default();
+    let articles = (1..=count).map(|number| (number + 100, article(number, 500)));
+    equal.0.lock().articles = articles.collect();
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    let servers = [(&rig.to, "one", "*"), (&equal, "equal", "misc.*")];
+    rig.here = routed(&servers, &rig.clock, keep, REFRESH_S, None);
+    assert_eq!(rig.overview().await.len() as u64, count);
+    for to in [&rig.to, &equal] {
+        to.asked();
+        to.0.lock().round_trip = Duration::from_millis(20);
+    }
+    (rig, equal)
+}
+
+/// Ten readers, each of which reads every tenth number.
+async fn read_by_ten(rig: &Rig, count: u64) {
+    let reads = async |last: u64| {
+        for number in (1..=count).rev().filter(|number| number % 10 == last) {
+            assert_eq!(rig.read(number).await, Ok(true), "{number}");
+        }
+    };
+    let five = async { tokio::join!(reads(0), reads(1), reads(2), reads(3), reads(4)) };
+    let more = async { tokio::join!(reads(5), reads(6), reads(7), reads(8), reads(9)) };
+    tokio::join!(five, more);
+}
+
+/// How many articles a server was asked for.
+fn articles_asked(to: &To) -> usize {
+    let asked = to.asked();
+    asked.iter().filter(|it| it.starts_with("ARTICLE")).count()
+}
+
+/// By number all went to the server whose numbers they are, while its equal had nothing to do.
+#[tokio::test(start_paused = true)]
+async fn equals_share_what_is_read_by_number() {
+    let (rig, equal) = with_equal(200).await;
+    read_by_ten(&rig, 200).await;
+    let asked = (articles_asked(&rig.to), articles_asked(&equal));
+    assert!(
+        asked.0 >= 60 && asked.1 >= 60 && asked.0 + asked.1 == 200,
+        "{asked:?}"
+    );
+    // Alone nobody needs the other: numbers are asked for in one round trip, and ahead.
+    let (rig, equal) = with_equal(200).await;
+    for number in 1..=200 {
+        assert_eq!(rig.read(number).await, Ok(true), "{number}");
+    }
+    assert_eq!((articles_asked(&rig.to), articles_asked(&equal)), (200, 0));
+}
+
+/// What the equal does not have, or does not say, is no word about the article.
+#[tokio::test(start_paused = true)]
+async fn what_an_equal_does_not_have_is_read_all_the_same() {
+    for is_down in [false, true] {
+        let (rig, equal) = with_equal(100).await;
+        {
+            let mut equal = equal.0.lock();
+            equal.articles.retain(|number, _| number % 2 == 0);
+            equal.is_down = is_down;
+        }
+        read_by_ten(&rig, 100).await;
+        let asked = (articles_asked(&rig.to), articles_asked(&equal));
+        assert!(asked.0 >= 50 && (asked.1 > 10 || is_down), "{asked:?}");
+        rig.later(REFRESH_S);
+        assert_eq!(rig.overview().await.len(), 100);
+        read_by_ten(&rig, 100).await;
+        assert_eq!((articles_asked(&rig.to), articles_asked(&equal)), (0, 0));
+    }
+}

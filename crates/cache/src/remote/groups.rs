@@ -12,6 +12,7 @@ use newsreel_net::client::Connect;
 use newsreel_service::{
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService as _, ServiceError,
 };
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
 use tokio::time::Instant;
 
@@ -357,22 +358,49 @@ impl<C: Connect> RServer<C> {
         if let Some(one) = self.listing_alone() {
             return one.listed(begins, wants, told).await;
         }
-        let listing = self.listing().map(|one| one.listed(begins, wants, None));
-        let mut failed = None;
-        let mut parts = Vec::new();
-        for (one, listed) in self.listing().zip(all_of(listing).await) {
-            match listed {
-                Ok(listed) => parts.push(listed),
-                Err(error) => failed = Some((one, error)),
-            }
-        }
+        let (parts, failed) = self.parts(begins, wants).await;
         match failed {
-            None => Ok(self.merged(parts)),
+            None => Ok(self.merged(parts.into_iter().map(|(_, part)| part).collect())),
             Some((one, ServiceError::Away | ServiceError::Offline)) if !parts.is_empty() => {
                 Err(ServiceError::ListMissing(one.name.as_str().into()))
             }
             Some((_, error)) => Err(error),
         }
+    }
+
+    /// The lists that can be had of those that make the list of all groups, each with its server, and one of which that failed.
+    async fn parts(
+        &self,
+        begins: bool,
+        wants: Wants,
+    ) -> (Vec<(usize, Arc<Listing>)>, Option<(&One<C>, ServiceError)>) {
+        let listing = self.listing().map(|one| one.listed(begins, wants, None));
+        let (mut parts, mut failed) = (Vec::new(), None);
+        let listed = all_of(listing).await.into_iter();
+        for ((at, one), listed) in self.listing.iter().zip(self.listing()).zip(listed) {
+            match listed {
+                Ok(listed) => parts.push((*at, listed)),
+                Err(error) => failed = Some((one, error)),
+            }
+        }
+        (parts, failed)
+    }
+
+    /// The names of the groups that match, as far as lists can be had: who fetches what is in them has no need of all.
+    pub(crate) async fn names_at_hand(
+        &self,
+        wildmat: &Wildmat,
+    ) -> Result<Vec<Arc<str>>, ServiceError> {
+        let (parts, failed) = self.parts(true, Wants::Active).await;
+        if let Some((_, error)) = failed.filter(|_| parts.is_empty()) {
+            return Err(error);
+        }
+        let its = |at: usize, name: &str| self.routes.numbering(name) == Some(at);
+        let names = parts.iter().flat_map(|(at, part)| {
+            let names = part.rows.keys().map(|name| &**name);
+            names.filter(move |name| wildmat.matches(name) && its(*at, name))
+        });
+        Ok(names.map(Arc::from).collect())
     }
 
     /// The groups of several lists, in the order of their servers, as one list.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, Renumbered};
-use newsreel_cache::{Routes, Sameness};
+use newsreel_cache::{PrefetchLimits, Routes, Sameness};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_service::posting::Post;
 use newsreel_service::{
@@ -13,6 +13,7 @@ use newsreel_service::{
     ServiceError,
 };
 use newsreel_wire::GroupName;
+use newsreel_wire::wildmat::Wildmat;
 
 use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, routed, whole_list};
 use crate::everything;
@@ -243,6 +244,16 @@ async fn a_list_that_lacks_that_of_a_server_is_told_to_nobody() {
     let asking = rig.here.groups(select, &mut cursor, 9, &mut visit);
     assert_eq!((asking.await, told), (Err(missing), 0));
     assert!(rig.group().await.is_some(), "of a server that answers");
+    let limits = PrefetchLimits {
+        articles: 5,
+        threads: 0,
+        octets: 1 << 20,
+        octets_per_s: 0,
+    };
+    let wildmat = Wildmat::parse("*").unwrap();
+    let mut goes_on = |_: &_| true;
+    let fetching = rig.here.prefetch(&wildmat, limits, &mut goes_on);
+    assert_eq!(fetching.await.unwrap().articles, 5, "of the same");
     // It is back, and away once more.
     other.0.lock().is_down = false;
     tokio::time::advance(Duration::from_secs(2)).await;

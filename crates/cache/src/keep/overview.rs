@@ -195,6 +195,27 @@ impl Keep {
         block
     }
 
+    /// The same as if no article were there but those that are kept.
+    #[must_use]
+    pub fn block_of_kept(&self, group: &Arc<str>, number: u64) -> Arc<Block> {
+        let block = self.block(group, number);
+        let is_kept = |line: &[u8]| self.id_of(line).is_some_and(|id| self.has_article(&id));
+        let kept = block.lines().filter(|(_, line)| is_kept(line));
+        Arc::new(block.filled(u128::MAX, kept))
+    }
+
+    /// How many articles of a range of a group's numbers are kept.
+    #[must_use]
+    pub fn count_kept(&self, group: &str, (low, high): (ArticleNumber, ArticleNumber)) -> u64 {
+        let mut ids = Vec::new();
+        let looked = self.table.each_block(group, |number, block| {
+            let lines = block.lines_of(places_in(number, low, high));
+            ids.extend(lines.filter_map(|(_, line)| self.id_of(line)));
+        });
+        self.told(looked);
+        ids.iter().filter(|id| self.has_article(id)).count() as u64
+    }
+
     /// Whether all is known of a number: that nothing is there, or the article, which is kept.
     #[must_use]
     pub fn is_settled(&self, group: &Arc<str>, number: ArticleNumber) -> bool {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod cached;
+mod kept_only;
 mod lists;
 mod made;
 mod posting;

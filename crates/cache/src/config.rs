@@ -44,7 +44,8 @@ pub struct CacheConfig {
     /// The cache's table in memory, octets.
     pub table_memory_octets: u64,
     /// How old the marks, counts and numbers of a group may be that readers are told, seconds: so long a new article, one that
-    /// was cancelled or one that is there again may go unnoticed. 0: the upstream server is asked each time.
+    /// was cancelled or one that is there again may go unnoticed, and a new group that somebody had asked for before. 0: the upstream server
+    /// is asked each time.
     pub refresh_s: u64,
     /// How old the list of groups may be, marks and all, seconds. 0: it is fetched for each listing.
     pub list_refresh_s: u64,
@@ -82,6 +83,10 @@ pub struct CacheConfig {
     /// Whether it begins offline: no upstream server is asked, what is kept is served, and posts wait. `newsreel cache offline`
     /// changes it.
     pub offline: bool,
+    /// Whether no more is shown of groups while it is offline than articles that are kept: lists of numbers, overview, the article before
+    /// and behind, and the counts of GROUP. What can be read is seen so at once; but newsreaders mark what is missing there as read or
+    /// expired, and some never show it again.
+    pub offline_kept_only: bool,
     /// Posts that wait until the servers that they are for can be asked, octets. 0: none do; what cannot be sent at once is not
     /// taken.
     pub posts_octets: u64,
@@ -157,6 +162,7 @@ impl Default for CacheConfig {
             prefetch_octets: 256 << 20,
             prefetch_octets_per_s: 0,
             offline: false,
+            offline_kept_only: false,
             posts_octets: 64 << 20,
         }
     }
@@ -233,6 +239,7 @@ impl CacheConfig {
             refresh_s: self.refresh_s,
             read_ahead_max: usize::try_from(self.read_ahead).unwrap_or(usize::MAX),
             read_ahead_octets_max: self.read_ahead_octets,
+            offline_kept_only: self.offline_kept_only,
         }
     }
 }

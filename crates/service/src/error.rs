@@ -1,5 +1,7 @@
 //! What a service could not do.  Protocol outcomes (absent, duplicate, refused) are values, not errors.
 
+use std::sync::Arc;
+
 /// Why an answer could not be given.  A session maps this to 400 or 403 and says no more than this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -17,4 +19,8 @@ pub enum ServiceError {
     /// The same, as nobody is to be asked.
     #[error("not kept here, and this server is offline; it can be had later")]
     Offline,
+    /// Of several servers elsewhere the list of this one is not kept, and it cannot be asked at present: 403, as the groups of the others
+    /// would pass for all.
+    #[error("the list of groups at {0} is missing, and it cannot be asked at present")]
+    ListMissing(Arc<str>),
 }

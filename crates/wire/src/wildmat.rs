@@ -166,6 +166,29 @@ impl Wildmat {
         })
     }
 
+    /// Whether `others` together surely match all that this one matches; `false` where the patterns alone do not tell.
+    #[must_use]
+    pub fn is_covered(&self, others: &[&Self]) -> bool {
+        if others.iter().any(|other| other.covers(self)) {
+            return true;
+        }
+        let all = || std::iter::once(self).chain(others.iter().copied());
+        let is_plain = |(_, pattern): &(Verdict, Pattern)| !matches!(pattern, Pattern::General(_));
+        if !all().all(|one| one.within.is_none() && one.patterns.iter().all(is_plain)) {
+            return false;
+        }
+        // Plain patterns tell a text by the longest of their own that it begins with, and by whether there is more of it.
+        let own = || all().flat_map(|one| one.patterns.iter().map(|(_, own)| own.prefix()));
+        let mut chars = ('!'..).filter(|char| !own().any(|text| text.contains(*char)));
+        let more = chars.next().map_or_else(String::new, String::from);
+        let mut texts = own().chain([""]);
+        texts.all(|text| {
+            let ends = ["", more.as_str()].map(|end| format!("{text}{end}"));
+            ends.iter()
+                .all(|text| !self.matches(text) || others.iter().any(|other| other.matches(text)))
+        })
+    }
+
     /// What every text that matches begins with; empty where nothing is known. In a list in order only these need be looked at.
     #[must_use]
     pub fn prefix(&self) -> &str {
@@ -512,6 +535,50 @@ mod tests {
         ) {
             let (one, other) = (Wildmat::parse(&one).unwrap(), Wildmat::parse(&other).unwrap());
             prop_assert!(!one.covers(&other) || !other.matches(&text) || one.matches(&text), "{one:?} {other:?} {text}");
+        }
+
+        #[test]
+        fn prop_what_others_cover_one_of_them_matches(
+            one in "[ab]{0,2}[*?](,[!@]?[ab]{1,2}[*]?){0,2}",
+            others in proptest::collection::vec("[!@]?[ab]{0,2}[*?](,[!@]?[ab]{1,2}[*]?){0,2}", 0..4),
+            text in "[abc]{0,4}",
+        ) {
+            let parse = |text: &str| Wildmat::parse(text).unwrap();
+            let (one, others): (_, Vec<Wildmat>) = (parse(&one), others.iter().map(|text| parse(text)).collect());
+            let others: Vec<&Wildmat> = others.iter().collect();
+            let is_there = others.iter().any(|other| other.matches(&text));
+            prop_assert!(!one.is_covered(&others) || !one.matches(&text) || is_there, "{one:?} {others:?} {text}");
+        }
+    }
+
+    #[test]
+    fn what_others_together_surely_cover() {
+        let covered = |one: &str, others: &[&str]| {
+            let parse = |text: &&str| Wildmat::parse(text).unwrap();
+            let others: Vec<Wildmat> = others.iter().map(parse).collect();
+            parse(&one).is_covered(&others.iter().collect::<Vec<_>>())
+        };
+        for (one, others) in [
+            ("*", &["*,!a.*", "a.*"][..]),
+            ("*", &["*,!a.*", "a.*,!a.b.*", "a.b.*"]),
+            ("a.*", &["a.*,!a.b", "a.b"]),
+            ("a.b,!b", &["a.*"]),
+            ("*,!a", &["*,!a"]),
+            ("?", &["b", "*"]),
+            ("?", &["?"]),
+            ("!a", &[]),
+        ] {
+            assert!(covered(one, others), "{one} {others:?}");
+        }
+        for (one, others) in [
+            ("*", &[][..]),
+            ("*", &["*,!a.*", "a.*,!a.b.*"]),
+            ("*", &["*,!a.*", "a.?*"]),
+            ("a.*", &["a.b.*", "a.c"]),
+            ("a!*", &["a!!*", "a!"]),
+            ("a", &["b"]),
+        ] {
+            assert!(!covered(one, others), "{one} {others:?}");
         }
     }
 

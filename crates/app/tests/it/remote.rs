@@ -142,6 +142,7 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
         refresh_s: 0,
         read_ahead_max: 8,
         read_ahead_octets_max: 1 << 20,
+        offline_kept_only: false,
     };
     let here = CServer::new(here, keep, settings, None);
     Both { there, here }

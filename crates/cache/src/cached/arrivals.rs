@@ -128,6 +128,8 @@ pub(super) struct Arrivals<'f, C: Connect> {
     why: Why,
     /// Those that were answered.
     answered: usize,
+    /// Places of those among them that have to be asked for elsewhere.
+    passed: Vec<usize>,
     taking: Taking,
     held: u64,
     landed: Vec<Arrival>,
@@ -146,6 +148,7 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             flights,
             why,
             answered: 0,
+            passed: Vec::new(),
             taking: Taking::Nothing,
             held: 0,
             landed: Vec::new(),
@@ -157,6 +160,13 @@ impl<'f, C: Connect> Arrivals<'f, C> {
     pub(super) fn into_parts(mut self) -> (Vec<Arrival>, Vec<ArticleNumber>) {
         let (landed, told) = (&mut self.landed, &mut self.told);
         (std::mem::take(landed), std::mem::take(told))
+    }
+
+    /// The places of those of which nothing has come, and that may be asked for elsewhere.
+    pub(super) fn left(&self) -> Vec<usize> {
+        let has_begun = matches!(self.taking, Taking::Seen(_) | Taking::Dropped);
+        let behind = self.answered + usize::from(has_begun)..self.flights.len();
+        self.passed.iter().copied().chain(behind).collect()
     }
 
     /// The server failed: whoever waits for the first one is told, and who wants it from now on asks again.
@@ -279,6 +289,11 @@ impl<C: Connect> Take for Arrivals<'_, C> {
                 }
             }
         }
+    }
+
+    fn passes(&mut self) {
+        self.passed.push(self.answered);
+        self.answered += 1;
     }
 
     fn piece(&mut self, octets: &[u8], is_last: bool) {

@@ -33,6 +33,14 @@ pub(super) struct Run {
     octets: u64,
 }
 
+/// Articles of a group that are to be fetched, in order.
+pub(super) type Wants = Vec<(ArticleNumber, Flight)>;
+
+/// The number behind the last of them.
+pub(super) fn behind(flights: &Wants) -> u64 {
+    flights.last().map_or(0, |(number, _)| number.0 + 1)
+}
+
 /// Numbers as ranges, in order.
 fn ranges(numbers: impl Iterator<Item = ArticleNumber>) -> Vec<Numbers> {
     let mut ranges: Vec<Numbers> = Vec::new();
@@ -72,7 +80,7 @@ impl<C: Connect> CServer<C> {
         }
         let inner = Arc::clone(&self.inner);
         self.inner.spawn(async move {
-            inner.fetched_in(name, group, flights, Why::Asked).await;
+            inner.fetched_for_reader(name, group, flights).await;
         });
     }
 }
@@ -142,11 +150,11 @@ impl<C: Connect> Inner<C> {
     }
 
     /// Those of which something is to be learnt: the first, which somebody asks for, and of the others no more than is missing.
-    async fn unsettled(
+    pub(super) async fn unsettled(
         &self,
         name: &Arc<str>,
-        mut flights: Vec<(ArticleNumber, Flight)>,
-    ) -> Result<Vec<(ArticleNumber, Flight)>, ServiceError> {
+        mut flights: Wants,
+    ) -> Result<Wants, ServiceError> {
         if flights.len() < 2 {
             return Ok(flights);
         }
@@ -165,13 +173,24 @@ impl<C: Connect> Inner<C> {
         &self,
         name: Arc<str>,
         group: GroupId,
-        flights: Vec<(ArticleNumber, Flight)>,
+        flights: Wants,
         why: Why,
     ) -> u64 {
-        let behind = flights.last().map_or(0, |(number, _)| number.0 + 1);
-        let Ok(flights) = self.unsettled(&name, flights).await else {
-            return 0;
-        };
+        let run = (group, behind(&flights));
+        match self.unsettled(&name, flights).await {
+            Ok(flights) => self.fetched_by_number(name, run, flights, why).await,
+            Err(_) => 0,
+        }
+    }
+
+    /// The same of those of which something is to be learnt, in a run that goes on with a number.
+    pub(super) async fn fetched_by_number(
+        &self,
+        name: Arc<str>,
+        run: (GroupId, u64),
+        flights: Wants,
+        why: Why,
+    ) -> u64 {
         let numbers: Vec<ArticleNumber> = flights.iter().map(|(number, _)| *number).collect();
         let now = self.there.now();
         let mut arrivals = Arrivals::new(self, &flights, why);
@@ -181,17 +200,23 @@ impl<C: Connect> Inner<C> {
         }
         let (arrivals, told) = arrivals.into_parts();
         let came = arrivals.len() as u64;
-        if let Some((_, last, _)) = arrivals.last() {
-            let mut runs = self.runs.lock();
-            let mut runs = runs.get_mut(&group).into_iter().flatten();
-            if let Some(run) = runs.find(|run| run.next == behind) {
-                run.octets = last.kept.wire.len() as u64;
-            }
-        }
+        self.came_in_run(run, &arrivals);
         let keeping = self.on_disk(move |keep| keep_arrivals(keep, &name, (&arrivals, &told), now));
         let _ = keeping.await;
         drop(flights);
         came
+    }
+
+    /// How large the articles are that come in a run which goes on with a number.
+    pub(super) fn came_in_run(&self, (group, next): (GroupId, u64), arrivals: &[Arrival]) {
+        let Some((_, last, _)) = arrivals.last() else {
+            return;
+        };
+        let mut runs = self.runs.lock();
+        let mut runs = runs.get_mut(&group).into_iter().flatten();
+        if let Some(run) = runs.find(|run| run.next == next) {
+            run.octets = last.kept.wire.len() as u64;
+        }
     }
 
     /// What stands for an error that nobody told.

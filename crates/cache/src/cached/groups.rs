@@ -50,14 +50,25 @@ impl<C: Connect> Inner<C> {
         &self,
         name: &Arc<str>,
     ) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
-        if let Some(kept) = self.fresh_group(name) {
-            return Ok(Some(kept));
+        if let Some(told) = self.told_before(name) {
+            return Ok(told);
         }
         let _turn = self.turns.wait(name).await;
-        if let Some(kept) = self.fresh_group(name) {
-            return Ok(Some(kept));
+        match self.told_before(name) {
+            Some(told) => Ok(told),
+            None => self.asked(name).await,
         }
-        self.asked(name).await
+    }
+
+    /// What may be told again of a group, also that there is none; none: nothing.
+    fn told_before(&self, name: &str) -> Option<Option<Arc<KeptGroup>>> {
+        match self.fresh_group(name) {
+            Some(kept) => Some(Some(kept)),
+            None => {
+                let is_fresh = |told| self.is_fresh(told);
+                self.there.lacks_group(name, is_fresh).then_some(None)
+            }
+        }
     }
 
     /// What the server tells of a group.

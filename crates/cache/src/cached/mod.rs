@@ -7,9 +7,11 @@
 mod arrivals;
 mod article;
 mod counts;
+mod equals;
 mod fetch;
 mod flights;
 mod groups;
+mod kept_only;
 mod line;
 mod lines;
 mod list;
@@ -73,6 +75,8 @@ pub struct CacheSettings {
     pub read_ahead_max: usize,
     /// ... and about so many octets.
     pub read_ahead_octets_max: u64,
+    /// Whether no more is shown of groups than articles that are kept, while nobody elsewhere is asked.
+    pub offline_kept_only: bool,
 }
 
 /// A server elsewhere, cached.

@@ -181,6 +181,9 @@ impl<C: Connect> Inner<C> {
         (range, up_to): (Numbers, ArticleNumber),
         need: Need,
     ) -> Result<Option<Known>, ServiceError> {
+        if need != Need::Nothing && self.shows_kept_only() {
+            return self.known_of_kept(name, range).await.map(Some);
+        }
         let blocks = self.blocks(name, range).await?;
         if self.stale(&blocks, range, need).is_none() && self.is_told(&blocks, range, need) {
             let is_kept = true;

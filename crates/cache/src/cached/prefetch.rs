@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_net::client::Connect;
-use newsreel_service::{GroupCursor, GroupSelect, NewsService as _, ServiceError};
+use newsreel_service::ServiceError;
 use newsreel_wire::overview::{OverviewFields, message_id};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName};
@@ -34,9 +34,6 @@ pub const THREADS_MAX: usize = 10_000;
 
 /// Message-ids of first articles.
 type Firsts = HashSet<Box<[u8]>>;
-
-/// Groups of a list that are looked at together.
-const GROUPS: usize = 256;
 
 /// How much is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,23 +254,13 @@ impl<C: Connect> Fetching<C> {
 impl<C: Connect> Inner<C> {
     /// The groups that match: those first that readers asked for most since the start, for each octet; others in the order of their names.
     async fn matching(&self, wildmat: &Wildmat) -> Result<Vec<Arc<str>>, ServiceError> {
-        let select = GroupSelect {
-            wildmat: Some(wildmat),
-            bare: true,
-            ..GroupSelect::default()
-        };
-        let (mut cursor, mut names) = (GroupCursor::default(), Vec::new());
-        while !cursor.is_done() {
-            let mut visit = |row: newsreel_service::GroupRow<'_>| {
-                names.push(Arc::from(row.name.as_str()));
-            };
-            self.there
-                .groups(select, &mut cursor, GROUPS, &mut visit)
-                .await?;
-        }
+        let mut names = self.there.names_at_hand(wildmat).await?;
         // Each is asked for once: readers go on asking meanwhile, and a sort does not bear an order that changes.  Of numbers that are
         // not negative the greater has the greater bits.
-        names.sort_by_cached_key(|name| Reverse(self.counts.popularity(name).to_bits()));
+        names.sort_by_cached_key(|name| {
+            let popularity = self.counts.popularity(name).to_bits();
+            (Reverse(popularity), Arc::clone(name))
+        });
         Ok(names)
     }
 

@@ -46,12 +46,14 @@ impl<C: Connect> NewsService for CServer<C> {
     async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
         let begun = Instant::now();
         let is_kept = self.inner.fresh_group(name.as_str()).is_some();
-        let facts = self.inner.facts(&Arc::from(name.as_str())).await?;
-        let Some(facts) = facts else {
+        let asked: Arc<str> = name.as_str().into();
+        let Some(facts) = self.inner.facts(&asked).await? else {
             return Ok(None);
         };
+        let count = self.inner.count_shown(&asked, &facts).await?;
         self.inner.counts.groups.answered(is_kept, 0, begun);
-        Ok(Some(info_of(self.inner.there.group_id(name)?, &facts)))
+        let info = info_of(self.inner.there.group_id(name)?, &facts);
+        Ok(Some(GroupInfo { count, ..info }))
     }
 
     async fn groups(
@@ -176,6 +178,7 @@ impl<C: Connect> NewsService for CServer<C> {
             let groups = headers.content(Known::Newsgroups).unwrap_or_default();
             for group in newsgroups::split(groups).flatten() {
                 self.inner.keep.outdate_group(group.as_str());
+                self.inner.there.may_have_group(group.as_str());
             }
         }
     }

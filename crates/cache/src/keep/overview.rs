@@ -101,7 +101,9 @@ impl Keep {
         } else {
             group.low.0 / BLOCK_NUMBERS
         };
-        let has_moved = old.is_some_and(|old| old.low.0 / BLOCK_NUMBERS < below);
+        let has_moved = old.is_some_and(|old| is_another || old.low < group.low);
+        let cut = Some(group.low).filter(|_| has_moved && !is_another);
+        let cut = cut.and_then(|low| self.cut_below(name, low));
         let mut gone = Vec::new();
         let changed = self.table.change(false, |change| {
             let mut ids = Vec::new();
@@ -109,18 +111,39 @@ impl Keep {
                 let octets =
                     change.remove_blocks(name, 0..below, |block| self.ids(block, &mut ids))?;
                 group.overview_octets = had.saturating_sub(octets);
+                if let Some((block, gone)) = &cut {
+                    let (new, old) = change.put_block(name, below, block)?;
+                    group.overview_octets = (group.overview_octets + new).saturating_sub(old);
+                    ids.extend(gone);
+                }
                 change.forget(&ids)?;
             }
             gone = ids;
             change.put_group(name, &group)
         });
         self.told(changed);
+        if let Some((block, _)) = cut {
+            let key = (Arc::clone(name), below);
+            self.blocks_in_memory.insert(key, Arc::new(block));
+        }
         {
             let mut groups = self.groups.lock();
             groups.overview_octets = groups.overview_octets - had + group.overview_octets;
             groups.rows.insert((**name).into(), Arc::new(group));
         }
         self.forget_in_memory(&gone, has_moved.then_some((&**name, below)));
+    }
+
+    /// The block in which a low mark lies without what is below that, and the articles of the lines that went; none: none did.
+    fn cut_below(&self, name: &Arc<str>, low: ArticleNumber) -> Option<(Block, Vec<IdHash>)> {
+        let (number, place) = place_of(low);
+        let block = self.block_in_memory(name, number);
+        let block = block.unwrap_or_else(|| Arc::new(self.block_on_disk(name, number)));
+        let below = (1 << place) - 1;
+        let lines = block.lines_of(below);
+        let gone: Vec<IdHash> = lines.filter_map(|(_, line)| self.id_of(line)).collect();
+        let is_cut = block.there() & below != 0;
+        is_cut.then(|| (block.filled(below, std::iter::empty()), gone))
     }
 
     /// What was told of a group may have changed since: it counts as told long ago.  Never waits for the disk.
@@ -170,6 +193,27 @@ impl Keep {
         let key = (Arc::clone(group), number);
         self.blocks_in_memory.insert(key, Arc::clone(&block));
         block
+    }
+
+    /// The same as if no article were there but those that are kept.
+    #[must_use]
+    pub fn block_of_kept(&self, group: &Arc<str>, number: u64) -> Arc<Block> {
+        let block = self.block(group, number);
+        let is_kept = |line: &[u8]| self.id_of(line).is_some_and(|id| self.has_article(&id));
+        let kept = block.lines().filter(|(_, line)| is_kept(line));
+        Arc::new(block.filled(u128::MAX, kept))
+    }
+
+    /// How many articles of a range of a group's numbers are kept.
+    #[must_use]
+    pub fn count_kept(&self, group: &str, (low, high): (ArticleNumber, ArticleNumber)) -> u64 {
+        let mut ids = Vec::new();
+        let looked = self.table.each_block(group, |number, block| {
+            let lines = block.lines_of(places_in(number, low, high));
+            ids.extend(lines.filter_map(|(_, line)| self.id_of(line)));
+        });
+        self.told(looked);
+        ids.iter().filter(|id| self.has_article(id)).count() as u64
     }
 
     /// Whether all is known of a number: that nothing is there, or the article, which is kept.

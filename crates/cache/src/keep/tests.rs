@@ -444,7 +444,7 @@ fn what_is_pinned_stays_whatever_the_policy_wants() {
 #[test]
 fn cancelled_expired_and_renumbered_articles_go() {
     let disk = MemoryDisk::new();
-    let keep = open(&disk);
+    let mut keep = open(&disk);
     let name: Arc<str> = "misc.test".into();
     let all: Vec<Fetched> = (1..=300).map(|n| article(&keep, n, 100)).collect();
     keep.keep_articles(&all, NOW);
@@ -457,10 +457,22 @@ fn cancelled_expired_and_renumbered_articles_go() {
     keep.compare(&name, (ArticleNumber(1), ArticleNumber(300)), &listed, NOW);
     assert!(!is_there(&keep, 5, 100) && is_there(&keep, 4, 100));
     assert_eq!(known(&keep, &name).len(), 299);
-    // The low mark moves: whole blocks go, and the articles in them.
+    // The low mark moves: what is below it goes, the articles, too.
     keep.put_group(&name, group(200, 300, 1));
-    assert_eq!(known(&keep, &name), (128..=300).collect::<Vec<_>>());
-    assert!(!is_there(&keep, 127, 100) && is_there(&keep, 128, 100));
+    let octets = keep.figures().overview_octets;
+    for reopened in [false, true] {
+        assert_eq!(
+            known(&keep, &name),
+            (200..=300).collect::<Vec<_>>(),
+            "{reopened}"
+        );
+        assert!(!is_there(&keep, 127, 100) && !is_there(&keep, 199, 100));
+        assert!(is_there(&keep, 200, 100));
+        keep.checkpoint();
+        drop(std::mem::replace(&mut keep, open(&MemoryDisk::new())));
+        keep = open(&disk);
+        assert_eq!(keep.figures().overview_octets, octets);
+    }
     // The high mark falls: it is another group.
     keep.put_group(&name, group(1, 290, 2));
     assert_eq!(known(&keep, &name), []);

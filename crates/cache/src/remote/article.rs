@@ -20,6 +20,9 @@ pub(crate) trait Take: Send {
 
     /// Octets of it, in wire form.
     fn piece(&mut self, octets: &[u8], is_last: bool);
+
+    /// The next one that was asked for is not there, which is no word about other servers.
+    fn passes(&mut self);
 }
 
 /// The command for a part, and the code of its answer.
@@ -166,6 +169,30 @@ impl<C: Connect> One<C> {
             while let Some((number, behind)) = rest.split_first() {
                 if !taken(&mut client, Which::Number(*number), most, take).await? {
                     take.begins(None);
+                }
+                rest = behind;
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Asks for articles by their message-ids in one round trip; they are taken one by one as they come.
+    pub(super) async fn articles_with_ids(
+        &self,
+        ids: &[MessageId<'_>],
+        take: &mut impl Take,
+    ) -> Result<(), ServiceError> {
+        let most = self.common.settings.article_octets_max;
+        let mut rest = ids;
+        asked!(self, client => {
+            for id in rest {
+                ask(&mut client, "ARTICLE", Which::Id(id.as_bytes()))?;
+            }
+            while let Some((id, behind)) = rest.split_first() {
+                if !taken(&mut client, Which::Id(id.as_bytes()), most, take).await? {
+                    self.said_missing(*id);
+                    take.passes();
                 }
                 rest = behind;
             }

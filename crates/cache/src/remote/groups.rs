@@ -12,13 +12,15 @@ use newsreel_net::client::Connect;
 use newsreel_service::{
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService as _, ServiceError,
 };
-use newsreel_wire::{ArticleNumber, GroupName};
+use newsreel_wire::wildmat::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
+use tokio::time::Instant;
 
 use super::RServer;
 use super::ask::{NO_ANSWER, all_of, asked};
 use super::listing::{Listing, TakeList, Wants, active_line, status_of};
 use super::numbers::marks_of;
-use super::one::One;
+use super::one::{NoGroup, One};
 
 /// Not that the server is away: its list would be taken for one that was never had.
 const TOO_MANY: ServiceError = ServiceError::Fault("more groups than `cache.groups_max`");
@@ -30,6 +32,10 @@ impl<C: Connect> One<C> {
     ) -> Result<Option<GroupInfo>, ServiceError> {
         let asked = name.as_str().as_bytes();
         let listed = self.status_listed(name.as_str());
+        let asked_at = NoGroup {
+            told: UnixTime(self.common.clock.now().secs),
+            asked: Instant::now(),
+        };
         let found = asked!(self, client => {
             client.command(&[b"GROUP", asked])?;
             // Servers look through their whole list for one line of it.
@@ -50,8 +56,10 @@ impl<C: Connect> One<C> {
         });
         let Some((marks, status)) = found else {
             self.is_gone(name.as_str());
+            self.no_groups.insert(name.as_str().into(), asked_at);
             return Ok(None);
         };
+        self.no_groups.remove(name.as_str());
         let id = self.common.names.lock().id(name).ok_or(NO_ANSWER)?;
         Ok(Some(GroupInfo {
             id,
@@ -68,6 +76,18 @@ impl<C: Connect> One<C> {
         let kept = self.listing.try_lock().ok()?;
         let listing = kept.as_ref().filter(|it| it.is_younger(refresh))?;
         listing.rows.get(name).map(|row| status_of(&row.status))
+    }
+
+    /// Whether it said at a time that is fresh that it does not have a group, and no list of it since then shows the group, nor may one
+    /// that is coming.
+    fn lacks_group(&self, name: &str, is_fresh: impl Fn(UnixTime) -> bool) -> bool {
+        let Some(said) = self.no_groups.get(name).filter(|said| is_fresh(said.told)) else {
+            return false;
+        };
+        let is_since = |it: &&Arc<Listing>| it.taken.is_some_and(|taken| taken > said.asked);
+        let shows = |it: &Arc<Listing>| it.rows.contains_key(name);
+        let kept = self.listing.try_lock();
+        kept.is_ok_and(|kept| !kept.as_ref().filter(is_since).is_some_and(shows))
     }
 
     /// There is no such group any more: changes of the list do not tell that, so that the next one is fetched whole.
@@ -197,7 +217,7 @@ impl<C: Connect> One<C> {
 
 /// The list of all groups, and what it was made of.
 pub(super) struct Merged {
-    parts: Vec<Option<Arc<Listing>>>,
+    parts: Vec<Arc<Listing>>,
     whole: Arc<Listing>,
 }
 
@@ -264,9 +284,22 @@ impl<C: Connect> RServer<C> {
         Ok(())
     }
 
+    /// Whether the server that a group's numbers come from said at a time that is fresh that there is no such group.
+    pub(crate) fn lacks_group(&self, name: &str, is_fresh: impl Fn(UnixTime) -> bool) -> bool {
+        let one = self.numbering(name);
+        one.is_some_and(|one| one.lacks_group(name, is_fresh))
+    }
+
+    /// There may be such a group by now.
+    pub(crate) fn may_have_group(&self, name: &str) {
+        if let Some(one) = self.numbering(name) {
+            one.no_groups.remove(name);
+        }
+    }
+
     /// Whether a listing that begins now gets lists that are there.
     pub(crate) fn has_fresh_list(&self, wants: Wants) -> bool {
-        self.ones.iter().all(|one| one.has_fresh_list(wants))
+        self.listing().all(|one| one.has_fresh_list(wants))
     }
 
     /// Whether a list may be told to somebody who asked for it after it was.
@@ -300,44 +333,97 @@ impl<C: Connect> RServer<C> {
         }
     }
 
-    /// The list of all groups; a listing that begins gets one that is not too old.  The groups of a server whose list could
-    /// never be fetched are not in it.
+    /// The servers whose lists make the list of all groups.
+    fn listing(&self) -> impl Iterator<Item = &One<C>> {
+        self.listing.iter().filter_map(|at| self.ones.get(*at))
+    }
+
+    /// The server whose list is that of all groups.
+    fn listing_alone(&self) -> Option<&One<C>> {
+        match (self.ones.as_slice(), self.listing.as_slice()) {
+            ([one], _) => Some(one),
+            (ones, [at]) if self.routes.has_all_groups(*at) => ones.get(*at),
+            _ => None,
+        }
+    }
+
+    /// The list of all groups; a listing that begins gets one that is not too old.  There is none where that of a server is missing
+    /// whose groups would be in it.
     pub(super) async fn listed(
         &self,
         begins: bool,
         wants: Wants,
         told: Option<&mut dyn TakeList>,
     ) -> Result<Arc<Listing>, ServiceError> {
-        if let [one] = self.ones.as_slice() {
+        if let Some(one) = self.listing_alone() {
             return one.listed(begins, wants, told).await;
         }
-        let mut failed = NO_ANSWER;
-        let listing = self.ones.iter().map(|one| one.listed(begins, wants, None));
+        let (parts, failed) = self.parts(begins, wants).await;
+        match failed {
+            None => Ok(self.merged(parts.into_iter().map(|(_, part)| part).collect())),
+            Some((one, ServiceError::Away | ServiceError::Offline)) if !parts.is_empty() => {
+                Err(ServiceError::ListMissing(one.name.as_str().into()))
+            }
+            Some((_, error)) => Err(error),
+        }
+    }
+
+    /// The lists that can be had of those that make the list of all groups, each with its server, and one of which that failed.
+    async fn parts(
+        &self,
+        begins: bool,
+        wants: Wants,
+    ) -> (Vec<(usize, Arc<Listing>)>, Option<(&One<C>, ServiceError)>) {
+        let listing = self.listing().map(|one| one.listed(begins, wants, None));
+        let (mut parts, mut failed) = (Vec::new(), None);
         let listed = all_of(listing).await.into_iter();
-        let parts: Vec<_> = listed
-            .map(|listed| listed.map_err(|error| failed = error).ok())
-            .collect();
-        if parts.iter().all(Option::is_none) {
-            return Err(failed);
+        for ((at, one), listed) in self.listing.iter().zip(self.listing()).zip(listed) {
+            match listed {
+                Ok(listed) => parts.push((*at, listed)),
+                Err(error) => failed = Some((one, error)),
+            }
         }
+        (parts, failed)
+    }
+
+    /// The names of the groups that match, as far as lists can be had: who fetches what is in them has no need of all.
+    pub(crate) async fn names_at_hand(
+        &self,
+        wildmat: &Wildmat,
+    ) -> Result<Vec<Arc<str>>, ServiceError> {
+        let (parts, failed) = self.parts(true, Wants::Active).await;
+        if let Some((_, error)) = failed.filter(|_| parts.is_empty()) {
+            return Err(error);
+        }
+        let its = |at: usize, name: &str| self.routes.numbering(name) == Some(at);
+        let names = parts.iter().flat_map(|(at, part)| {
+            let names = part.rows.keys().map(|name| &**name);
+            names.filter(move |name| wildmat.matches(name) && its(*at, name))
+        });
+        Ok(names.map(Arc::from).collect())
+    }
+
+    /// The groups of several lists, in the order of their servers, as one list.
+    fn merged(&self, parts: Vec<Arc<Listing>>) -> Arc<Listing> {
         let mut merged = self.merged.lock();
-        let is_same = |merged: &Merged| {
+        let is_same = |merged: &&Merged| {
             let mut both = merged.parts.iter().zip(&parts);
-            both.all(|pair| match pair {
-                (Some(old), Some(new)) => Arc::ptr_eq(old, new),
-                (old, new) => old.is_none() && new.is_none(),
-            })
+            both.all(|(old, new)| Arc::ptr_eq(old, new))
         };
-        if let Some(merged) = merged.as_ref().filter(|merged| is_same(merged)) {
-            return Ok(Arc::clone(&merged.whole));
+        if let Some(merged) = merged.as_ref().filter(is_same) {
+            return Arc::clone(&merged.whole);
         }
-        let numbers = |at: usize, name: &str| self.routes.numbering(name) == Some(at);
-        let most = self.common.settings.groups_max;
-        let whole = Arc::new(Listing::merged(&parts, numbers, most));
+        let from = parts.iter().zip(&self.listing);
+        let whole = Listing::merged(
+            from.map(|(part, at)| (part, *at)),
+            |at, name| self.routes.numbering(name) == Some(at),
+            self.common.settings.groups_max,
+        );
+        let whole = Arc::new(whole);
         *merged = Some(Merged {
             parts,
             whole: Arc::clone(&whole),
         });
-        Ok(whole)
+        whole
     }
 }

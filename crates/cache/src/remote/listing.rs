@@ -501,19 +501,17 @@ impl Listing {
     }
 
     /// The groups of several lists, each from the one that it is taken from.
-    pub(super) fn merged(
-        parts: &[Option<Arc<Self>>],
+    pub(super) fn merged<'l>(
+        parts: impl Iterator<Item = (&'l Arc<Self>, usize)> + Clone,
         is_taken: impl Fn(usize, &str) -> bool,
         groups_max: usize,
     ) -> Self {
-        let all = parts.iter().flatten().map(|part| part.details);
         // Least of all first.
+        let all = parts.clone().map(|(part, _)| part.details);
         let details = all.min_by_key(|details| *details as u8);
-        let parts = parts.iter().enumerate();
-        let rows = parts.flat_map(|(at, part)| part.iter().map(move |part| (at, &part.rows)));
-        let rows = rows.flat_map(|(at, rows)| rows.iter().map(move |(name, row)| (at, name, row)));
-        let rows = rows.filter(|(at, name, _)| is_taken(*at, name));
-        let rows = rows.map(|(_, name, row)| (name.clone(), row.clone()));
+        let rows = parts.flat_map(|(part, at)| part.rows.iter().map(move |row| (at, row)));
+        let rows = rows.filter(|(at, (name, _))| is_taken(*at, name));
+        let rows = rows.map(|(_, (name, row))| (name.clone(), row.clone()));
         Self {
             details: details.unwrap_or(Details::Unknown),
             ..Self::of(rows.take(groups_max).collect(), Some(Instant::now()))

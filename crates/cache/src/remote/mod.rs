@@ -42,7 +42,7 @@ pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
 pub(crate) use numbers::TakeLines;
 pub(crate) use one::Delivery;
-pub use one::MISSING_IDS_MAX;
+pub use one::{MISSING_GROUPS_MAX, MISSING_IDS_MAX};
 pub use route::{Route, Routes};
 pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};
 pub(crate) use service::{GOES_NOWHERE, Judged};
@@ -73,6 +73,8 @@ pub struct RServer<C: Connect> {
     /// In the order of the routes.
     ones: Vec<One<C>>,
     routes: Routes,
+    /// Those whose lists make the list of all groups.
+    listing: Vec<usize>,
     common: Arc<Common>,
     /// The list of all groups.
     merged: Mutex<Option<Merged>>,
@@ -108,14 +110,13 @@ impl<C: Connect> RServer<C> {
             is_offline: AtomicBool::new(false),
             lists: OnceLock::new(),
         });
-        let (pools, routes): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
+        let one = |(pool, route): &(_, Route)| One::new(&route.name, Arc::clone(pool), &common);
+        let ones = servers.iter().map(one).collect();
+        let routes = Routes::new(servers.into_iter().map(|(_, route)| route).collect());
         Self {
-            ones: pools
-                .into_iter()
-                .zip(&routes)
-                .map(|(pool, route): (_, &Route)| One::new(&route.name, pool, &common))
-                .collect(),
-            routes: Routes::new(routes),
+            ones,
+            listing: routes.listing(),
+            routes,
             common,
             merged: Mutex::default(),
             changes: Mutex::default(),
@@ -187,6 +188,16 @@ impl<C: Connect> RServer<C> {
         if let Some(one) = self.numbering(group) {
             one.said_missing(id);
         }
+    }
+
+    /// The server that may be asked for a group's articles by message-id in the place of the one that its numbers come from, as less
+    /// of it is in use; none: that one is to be asked.
+    pub(crate) fn less_in_use(&self, group: &str) -> Option<usize> {
+        let numbering = self.routes.numbering(group);
+        let in_use = |at: &usize| self.ones.get(*at).map_or(0, |one| one.pool.counts().0);
+        // Of several as busy as each other the first.
+        let least = self.routes.equals(group).min_by_key(in_use);
+        least.filter(|at| Some(*at) != numbering)
     }
 
     /// The servers as they are asked for what has a message-id, but those that said they do not have it.

@@ -9,7 +9,7 @@ use newsreel_net::LineLimit;
 use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Pool};
 use newsreel_service::posting::IdMaker;
 use newsreel_service::{Reject, ServiceError};
-use newsreel_wire::MessageId;
+use newsreel_wire::{MessageId, UnixTime};
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,6 +23,16 @@ use crate::keep::Keep;
 
 /// Message-ids that a server does not have are remembered so many at most, for each server.
 pub const MISSING_IDS_MAX: usize = 10_000;
+
+/// Names of groups that a server does not have are remembered so many at most, for each server.
+pub const MISSING_GROUPS_MAX: usize = 10_000;
+
+/// When a server was asked for a group that it does not have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NoGroup {
+    pub(super) told: UnixTime,
+    pub(super) asked: Instant,
+}
 
 /// What all servers share.
 pub(super) struct Common {
@@ -52,6 +62,8 @@ pub(super) struct One<C: Connect> {
     pub(super) wants_whole: AtomicBool,
     /// Message-ids that it said it does not have, and when.
     missing: Cache<Box<[u8]>, Instant>,
+    /// Groups that it said it does not have.
+    pub(super) no_groups: Cache<Box<str>, NoGroup>,
     pub(super) lines: LineLimit,
 }
 
@@ -107,6 +119,7 @@ impl<C: Connect> One<C> {
             unkept: Mutex::default(),
             wants_whole: AtomicBool::new(false),
             missing: Cache::new(MISSING_IDS_MAX),
+            no_groups: Cache::new(MISSING_GROUPS_MAX),
             lines: LineLimit::default(),
         }
     }

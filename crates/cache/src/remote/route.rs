@@ -32,11 +32,42 @@ impl Routes {
         Self(routes)
     }
 
+    /// The servers that are asked for a group, each with its tier.
+    fn asked_for(&self, group: &str) -> impl Iterator<Item = (u32, usize)> {
+        let asked = self.0.iter().enumerate();
+        let asked = asked.filter(move |(_, route)| route.groups.matches(group));
+        asked.map(|(at, route)| (route.tier, at))
+    }
+
     /// The server that a group's numbers come from: of those asked for it the first of the lowest tier.
     pub(super) fn numbering(&self, group: &str) -> Option<usize> {
-        let asked = self.0.iter().enumerate();
-        let asked = asked.filter(|(_, route)| route.groups.matches(group));
-        asked.min_by_key(|(_, route)| route.tier).map(|(at, _)| at)
+        self.asked_for(group).min().map(|(_, at)| at)
+    }
+
+    /// The servers of that one's tier that are asked for the group, it first.
+    pub(super) fn equals(&self, group: &str) -> impl Iterator<Item = usize> {
+        let tier = self.asked_for(group).min().map(|(tier, _)| tier);
+        let equals = self.asked_for(group);
+        equals.filter_map(move |(its, at)| (Some(its) == tier).then_some(at))
+    }
+
+    /// The servers whose lists make the list of all groups: those that the numbers of some group come from, as far as the patterns
+    /// alone tell.
+    pub(super) fn listing(&self) -> Vec<usize> {
+        let is_needed = |(at, route): (usize, &Route)| {
+            let before = self.0.iter().enumerate();
+            let before = before.filter(|(other, it)| (it.tier, *other) < (route.tier, at));
+            let before: Vec<&Wildmat> = before.map(|(_, it)| &it.groups).collect();
+            (!route.groups.is_covered(&before)).then_some(at)
+        };
+        self.0.iter().enumerate().filter_map(is_needed).collect()
+    }
+
+    /// Whether a server is asked for every group.
+    pub(super) fn has_all_groups(&self, at: usize) -> bool {
+        self.0
+            .get(at)
+            .is_some_and(|route| route.groups.matches_all())
     }
 
     /// The name of that server.
@@ -168,6 +199,16 @@ mod tests {
         assert_eq!((way("main"), way("local")), (vec![1, 0], vec![3, 0]));
         assert_eq!(way("not there any more"), [1, 3, 0]);
         assert!(routes.take_posts() && !Routes::new(vec![routes.0[2].clone()]).take_posts());
+        let equals = |group: &str| routes.equals(group).collect::<Vec<_>>();
+        assert_eq!(
+            (equals("misc.test"), equals("local.test")),
+            (vec![1, 2], vec![3])
+        );
+        assert_eq!(
+            routes.listing(),
+            [1, 3],
+            "of the others no group's numbers come"
+        );
         let none = Routes::new(Vec::new());
         assert_eq!(
             (none.numbering("misc.test"), none.in_turn(|_| 0).len()),

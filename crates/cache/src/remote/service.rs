@@ -141,6 +141,25 @@ impl<C: Connect> RServer<C> {
         }
     }
 
+    /// Asks one server for articles by their message-ids in one round trip; they are taken one by one as they come.
+    pub(crate) async fn articles_from(
+        &self,
+        at: usize,
+        ids: &[MessageId<'_>],
+        take: &mut impl Take,
+    ) -> Result<(), ServiceError> {
+        match self.ones.get(at) {
+            Some(one) => one.articles_with_ids(ids, take).await,
+            None => Err(NO_ANSWER),
+        }
+    }
+
+    /// Whether a server said not long ago that it does not have one of these.
+    pub(crate) fn lacks_any(&self, at: usize, ids: &[MessageId<'_>]) -> bool {
+        let one = self.ones.get(at);
+        one.is_none_or(|one| ids.iter().any(|id| one.lacks(*id)))
+    }
+
     /// Asks for overview lines of ranges of a group in one round trip; they are taken range by range as they come, of each no more
     /// than so many octets and a line.
     pub(crate) async fn lines_in(

@@ -114,6 +114,7 @@ fn served(
         refresh_s,
         read_ahead_max: 32,
         read_ahead_octets_max: 1 << 20,
+        offline_kept_only: true,
     };
     let there = asked(servers, clock);
     Arc::new(CServer::new(there, Arc::new(keep), settings, queue))
@@ -215,7 +216,7 @@ impl Rig {
             .collect()
     }
 
-    async fn numbers(&self) -> Vec<u64> {
+    pub(crate) async fn numbers(&self) -> Vec<u64> {
         let id = self.group().await.unwrap().id;
         let (mut out, mut from) = (Vec::new(), Some(ArticleNumber(1)));
         while let Some(low) = from {

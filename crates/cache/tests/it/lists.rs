@@ -108,6 +108,37 @@ async fn a_group_that_is_gone_leaves_the_list_that_is_brought_up_to_date() {
     assert_eq!(rig.to.asked(), WHOLE);
 }
 
+/// Newsreaders ask again and again for groups that are gone: each time it was two commands.
+#[tokio::test(start_paused = true)]
+async fn a_group_that_is_not_there_is_asked_for_once_in_a_time() {
+    const ASKED: [&str; 2] = ["GROUP misc.test", "LIST ACTIVE misc.test"];
+    for refresh_s in [0, REFRESH_S] {
+        let rig = rig(5, refresh_s);
+        rig.to.0.lock().is_without_group = true;
+        for turn in 0..3 {
+            assert_eq!(rig.group().await, None);
+            let is_asked = turn == 0 || refresh_s == 0;
+            let asked: &[&str] = if is_asked { &ASKED } else { &[] };
+            assert_eq!(rig.to.asked(), asked, "{turn} {refresh_s}");
+        }
+        rig.later(refresh_s);
+        assert_eq!(rig.group().await, None);
+        assert_eq!(rig.to.asked(), ASKED);
+        // A list that shows it is newer than that.
+        rig.to.0.lock().is_without_group = false;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        whole_list(&rig.here).await.unwrap();
+        assert_eq!(rig.group().await.map(|group| group.high.0), Some(5));
+        // One that could not be asked said nothing.
+        let other = GroupName::parse(b"misc.other").unwrap();
+        rig.to.0.lock().is_down = true;
+        assert!(rig.here.group(other).await.is_err());
+        rig.to.0.lock().is_down = false;
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(rig.here.group(other).await.unwrap().is_some());
+    }
+}
+
 /// Readers, and caches in front of this one, are told what has changed as well: every line that they were not shown, perhaps
 /// one twice.
 #[tokio::test(start_paused = true)]

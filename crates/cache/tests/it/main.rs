@@ -3,6 +3,7 @@
 
 mod cached;
 mod counted;
+mod kept_only;
 mod lists;
 mod made;
 mod posting;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, Renumbered};
-use newsreel_cache::{Routes, Sameness};
+use newsreel_cache::{PrefetchLimits, Routes, Sameness};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_service::posting::Post;
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Connection, ConnectionId, NewsService as _, Outcome, Part,
-    ServiceError,
+    ArticleBuf, ArticleQuery, Connection, ConnectionId, GroupCursor, GroupRow, GroupSelect,
+    NewsService as _, Outcome, Part, ServiceError,
 };
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{GroupName, MessageId};
 
-use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, whole_list};
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig, routed, whole_list};
 use crate::everything;
 use crate::toy::{To, article};
 
@@ -218,25 +219,160 @@ async fn a_server_that_is_said_to_have_the_same_numbers_is_compared() {
     assert_eq!(&*other.0, "misc.test");
 }
 
+/// Two servers of one tier, the second for what the first is not asked for, in front of them a cache that keeps nothing yet.
+fn with_another() -> (Rig, To) {
+    let mut rig = rig(5, REFRESH_S);
+    let other = To::default();
+    other.0.lock().listed = "c.test 1 1 y\r\n";
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    let servers = [
+        (&rig.to, "one", "a.*,b.*,misc.*"),
+        (&other, "other", "*,!b.*"),
+    ];
+    rig.here = routed(&servers, &rig.clock, keep, REFRESH_S, None);
+    (rig, other)
+}
+
+async fn list(rig: &Rig) -> Result<String, ServiceError> {
+    let list = whole_list(&rig.here).await?;
+    Ok(String::from_utf8(list).unwrap())
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_list_has_the_groups_of_all() {
-    let (rig, backup) = with_backup(5);
-    let list = async || {
-        let list = whole_list(&rig.here).await.unwrap();
-        String::from_utf8(list).unwrap()
-    };
+    let (rig, other) = with_another();
+    let list = async || list(&rig).await.unwrap();
     rig.to.0.lock().listed = "a.test 1 1 y\r\n";
     // Both have misc.test: it is listed once, as the first says.
-    assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
-    assert_eq!(backup.asked(), ["LIST ACTIVE"]);
+    let all = "a.test 1 1 y\r\nc.test 1 1 y\r\nmisc.test 5 1 y\r\n";
+    assert_eq!(list().await, all);
+    assert_eq!(other.asked(), ["LIST ACTIVE"]);
     // Once more from what is there.
-    assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
-    assert_eq!(backup.asked(), [""; 0]);
+    assert_eq!(list().await, all);
+    assert_eq!(other.asked(), [""; 0]);
     // One of them has news, and the other is away.
     rig.to.0.lock().listed = "b.test 1 1 y\r\n";
-    backup.0.lock().is_down = true;
+    other.0.lock().is_down = true;
     tokio::time::advance(Duration::from_secs(61)).await;
-    assert_eq!(list().await, "b.test 1 1 y\r\nmisc.test 5 1 y\r\n");
+    let all = "b.test 1 1 y\r\nc.test 1 1 y\r\nmisc.test 5 1 y\r\n";
+    assert_eq!(list().await, all);
+}
+
+/// The groups of one server passed for all while the list of another, which was away, had never been kept.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_lacks_that_of_a_server_is_told_to_nobody() {
+    let (rig, other) = with_another();
+    other.0.lock().is_down = true;
+    let missing = ServiceError::ListMissing("other".into());
+    assert_eq!(list(&rig).await, Err(missing.clone()));
+    let (mut cursor, mut told) = (GroupCursor::default(), 0);
+    let mut visit = |_: GroupRow<'_>| told += 1;
+    let select = GroupSelect::default();
+    let asking = rig.here.groups(select, &mut cursor, 9, &mut visit);
+    assert_eq!((asking.await, told), (Err(missing), 0));
+    assert!(rig.group().await.is_some(), "of a server that answers");
+    let limits = PrefetchLimits {
+        articles: 5,
+        threads: 0,
+        octets: 1 << 20,
+        octets_per_s: 0,
+    };
+    let wildmat = Wildmat::parse("*").unwrap();
+    let mut goes_on = |_: &_| true;
+    let fetching = rig.here.prefetch(&wildmat, limits, &mut goes_on);
+    assert_eq!(fetching.await.unwrap().articles, 5, "of the same");
+    // It is back, and away once more.
+    other.0.lock().is_down = false;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let all = Ok("c.test 1 1 y\r\nmisc.test 5 1 y\r\n".to_owned());
+    assert_eq!(list(&rig).await, all);
+    other.0.lock().is_down = true;
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(list(&rig).await, all);
+}
+
+/// No group's numbers come from a backup that has none of its own: its list says nothing, and nobody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_backup_that_is_away_leaves_the_list_whole() {
+    let (rig, backup) = with_backup(5);
+    backup.0.lock().is_down = true;
+    assert_eq!(list(&rig).await.unwrap(), "misc.test 5 1 y\r\n");
+    assert_eq!(backup.asked(), [""; 0]);
+}
+
+/// Two servers of one tier with the same articles, the overview of which is known.
+async fn with_equal(count: u64) -> (Rig, To) {
+    let mut rig = rig(count, REFRESH_S);
+    let equal = To::default();
+    let articles = (1..=count).map(|number| (number + 100, article(number, 500)));
+    equal.0.lock().articles = articles.collect();
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    let servers = [(&rig.to, "one", "*"), (&equal, "equal", "misc.*")];
+    rig.here = routed(&servers, &rig.clock, keep, REFRESH_S, None);
+    assert_eq!(rig.overview().await.len() as u64, count);
+    for to in [&rig.to, &equal] {
+        to.asked();
+        to.0.lock().round_trip = Duration::from_millis(20);
+    }
+    (rig, equal)
+}
+
+/// Ten readers, each of which reads every tenth number.
+async fn read_by_ten(rig: &Rig, count: u64) {
+    let reads = async |last: u64| {
+        for number in (1..=count).rev().filter(|number| number % 10 == last) {
+            assert_eq!(rig.read(number).await, Ok(true), "{number}");
+        }
+    };
+    let five = async { tokio::join!(reads(0), reads(1), reads(2), reads(3), reads(4)) };
+    let more = async { tokio::join!(reads(5), reads(6), reads(7), reads(8), reads(9)) };
+    tokio::join!(five, more);
+}
+
+/// How many articles a server was asked for.
+fn articles_asked(to: &To) -> usize {
+    let asked = to.asked();
+    asked.iter().filter(|it| it.starts_with("ARTICLE")).count()
+}
+
+/// By number all went to the server whose numbers they are, while its equal had nothing to do.
+#[tokio::test(start_paused = true)]
+async fn equals_share_what_is_read_by_number() {
+    let (rig, equal) = with_equal(200).await;
+    read_by_ten(&rig, 200).await;
+    let asked = (articles_asked(&rig.to), articles_asked(&equal));
+    assert!(
+        asked.0 >= 60 && asked.1 >= 60 && asked.0 + asked.1 == 200,
+        "{asked:?}"
+    );
+    // Alone nobody needs the other: numbers are asked for in one round trip, and ahead.
+    let (rig, equal) = with_equal(200).await;
+    for number in 1..=200 {
+        assert_eq!(rig.read(number).await, Ok(true), "{number}");
+    }
+    assert_eq!((articles_asked(&rig.to), articles_asked(&equal)), (200, 0));
+}
+
+/// What the equal does not have, or does not say, is no word about the article.
+#[tokio::test(start_paused = true)]
+async fn what_an_equal_does_not_have_is_read_all_the_same() {
+    for is_down in [false, true] {
+        let (rig, equal) = with_equal(100).await;
+        {
+            let mut equal = equal.0.lock();
+            equal.articles.retain(|number, _| number % 2 == 0);
+            equal.is_down = is_down;
+        }
+        read_by_ten(&rig, 100).await;
+        let asked = (articles_asked(&rig.to), articles_asked(&equal));
+        assert!(asked.0 >= 50 && (asked.1 > 10 || is_down), "{asked:?}");
+        rig.later(REFRESH_S);
+        assert_eq!(rig.overview().await.len(), 100);
+        read_by_ten(&rig, 100).await;
+        assert_eq!((articles_asked(&rig.to), articles_asked(&equal)), (0, 0));
+    }
 }
 
 /// What a server can do that nobody had asked yet was told of as what it cannot do, for as long as that session lasted.

@@ -10,7 +10,7 @@ use crate::output;
 #[command(
     after_help = "Offline no upstream server is asked: what is kept is served, an article that is not is answered with\n\
                   400, and the connection ends, so that no newsreader takes it for gone; and posts wait. With \"off\" posts that wait are sent at once. It holds until\n\
-                  the server stops; `cache.offline` says how it begins.\n\n\
+                  the server stops; `cache.offline` says how it begins, and `cache.offline_kept_only` whether no more is shown of groups than can be read.\n\n\
                   Examples:\n  newsreel cache offline on\n  newsreel cache offline"
 )]
 pub(super) struct Args {

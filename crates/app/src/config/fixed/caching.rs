@@ -3,8 +3,9 @@
 use super::{Fixed, octets, row};
 use crate::commands::cache::REQUESTS_MAX;
 
-pub(super) fn of_the_cache() -> Vec<Fixed> {
-    vec![
+/// What upstream servers said that they do not have.
+fn of_what_is_missing() -> [Fixed; 2] {
+    [
         row(
             "Message-ids that an upstream server does not have and a caching server remembers",
             format!(
@@ -13,6 +14,19 @@ pub(super) fn of_the_cache() -> Vec<Fixed> {
             ),
             "at most 250 octets each; those used least go, and are asked for again",
         ),
+        row(
+            "Groups that an upstream server does not have and a caching server remembers",
+            format!(
+                "{} of them for each server",
+                newsreel_cache::MISSING_GROUPS_MAX
+            ),
+            "whoever names more than that has them asked for again, in the place of those used least",
+        ),
+    ]
+}
+
+pub(super) fn of_the_cache() -> Vec<Fixed> {
+    let rest = [
         row(
             "Posts that wait in a caching server",
             format!("{} posts", newsreel_cache::queue::QUEUED_POSTS_MAX),
@@ -71,7 +85,8 @@ pub(super) fn of_the_cache() -> Vec<Fixed> {
             format!("{} commands", newsreel_net::client::PIPELINED_MAX),
             "they fit into what any system buffers, so that sending them waits for nothing",
         ),
-    ]
+    ];
+    of_what_is_missing().into_iter().chain(rest).collect()
 }
 
 pub(super) fn of_the_caches_desk() -> Vec<Fixed> {

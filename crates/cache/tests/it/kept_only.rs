@@ -1,0 +1,51 @@
+//! What is shown offline where no more is to be shown than is kept.
+
+use newsreel_service::{ArticleBuf, Direction, NewsService as _};
+use newsreel_wire::ArticleNumber;
+
+use crate::cached::{REFRESH_S, rig};
+
+/// R32: a reader that selects what it sees, and marks as read what it did not get, had nothing that kept it from that.
+#[tokio::test]
+async fn offline_lists_tell_of_what_is_kept_and_of_nothing_else() {
+    let rig = rig(300, REFRESH_S);
+    assert_eq!(rig.overview().await.len(), 300);
+    let kept = [5, 130, 200];
+    for number in kept {
+        assert_eq!(rig.read(number).await, Ok(true));
+    }
+    rig.here.stop().await;
+    rig.to.asked();
+    let marks = async || {
+        let group = rig.group().await.unwrap();
+        (group.count, group.low.0, group.high.0)
+    };
+    rig.here.set_offline(true).unwrap();
+    for age in [0, REFRESH_S] {
+        rig.later(age);
+        assert_eq!(marks().await, (3, 1, 300));
+        assert_eq!(rig.overview().await, kept);
+        assert_eq!(rig.numbers().await, kept);
+    }
+    let id = rig.group().await.unwrap().id;
+    for (from, direction, to) in [
+        (5, Direction::Next, Some(130)),
+        (199, Direction::Next, Some(200)),
+        (200, Direction::Next, None),
+        (200, Direction::Last, Some(130)),
+        (5, Direction::Last, None),
+    ] {
+        let mut out = ArticleBuf::new();
+        let from = ArticleNumber(from);
+        let found = rig.here.neighbour(id, from, direction, &mut out).await;
+        assert_eq!(found, Ok(to.map(ArticleNumber)), "{from:?} {direction:?}");
+    }
+    // What is asked for all the same is not said to be gone.
+    assert!(rig.read(7).await.is_err());
+    assert_eq!(rig.read(200).await, Ok(true));
+    assert_eq!(rig.to.asked(), [""; 0]);
+    rig.here.set_offline(false).unwrap();
+    assert_eq!(marks().await, (300, 1, 300));
+    assert_eq!(rig.overview().await.len(), 300);
+    assert_eq!(rig.numbers().await.len(), 300);
+}

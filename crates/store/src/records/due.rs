@@ -5,28 +5,48 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::{Position, Sequence};
+use newsreel_wire::{BufferId, Position, Sequence};
 
 use super::buffer::Buffer;
 use crate::method::{BufferReader as _, ScanRange, Scanned};
 
-/// So far a record that is alive is looked for.
-const STEPS_MAX: usize = 64;
+/// So many pieces in which there is no record are passed over at once.
+const PIECES_MAX: usize = 16;
 /// So many steps go at once.
 const AT_ONCE_MAX: u64 = 64;
 
-/// What is known of a retired buffer, as long as nothing more of it or of the others has gone.
-#[derive(Debug, Clone, Copy, Default)]
+/// What is known of a retired buffer and of the others of its set.
+#[derive(Debug, Default)]
 pub(crate) struct Due {
     /// The floors of all of them, when nothing was to go.
     asked: Option<u64>,
     /// When the newest in its first step was placed, and where that step begins.
     first: Option<(Position, Sequence)>,
+    /// How far each of the others has been looked through.
+    others: Vec<Front>,
+}
+
+/// Where the oldest record of a buffer lies, as far as it was looked for.
+#[derive(Debug)]
+struct Front {
+    buffer: BufferId,
+    /// None lies in front of this.
+    from: Position,
+    /// The one there, when it was met.
+    placed: Option<Sequence>,
+}
+
+/// The oldest record of a buffer.
+enum Oldest {
+    Placed(Sequence),
+    Nothing,
+    /// It has to be looked for further.
+    Unknown,
 }
 
 impl Due {
     /// Of the oldest articles of a retired buffer so many steps that all of these are as old as what the others have come to.
-    /// Reads from the disk only where something went since it was asked last, and no step twice.
+    /// Reads from the disk only where something went since it was asked last, and nothing twice.
     pub(crate) fn steps<'b>(
         &mut self,
         retired: &Arc<Buffer>,
@@ -38,7 +58,13 @@ impl Due {
         if self.asked == Some(all) {
             return 0;
         }
-        let steps = come_to(others).map_or(0, |oldest| self.steps_up_to(retired, oldest, step));
+        self.asked = None;
+        let oldest = match self.come_to(others) {
+            Oldest::Placed(oldest) => oldest,
+            Oldest::Nothing => Sequence(u64::MAX),
+            Oldest::Unknown => return 0,
+        };
+        let steps = self.steps_up_to(retired, oldest, step);
         self.asked = (steps == 0).then_some(all);
         steps
     }
@@ -64,18 +90,65 @@ impl Due {
         }
         steps
     }
-}
 
-/// The oldest that buffers have; none: nothing in any of them has been overwritten yet.
-fn come_to<'b>(buffers: impl Iterator<Item = &'b Arc<Buffer>> + Clone) -> Option<Sequence> {
-    let has_come_around =
-        |buffer: &Arc<Buffer>| Some(buffer.floor()) > buffer.geometry().start_of(1);
-    if !buffers.clone().any(has_come_around) {
-        return None;
+    /// The oldest that the others have; unknown as well where nothing in any of them has been overwritten yet.
+    fn come_to<'b>(
+        &mut self,
+        mut buffers: impl Iterator<Item = &'b Arc<Buffer>> + Clone,
+    ) -> Oldest {
+        let has_come_around =
+            |buffer: &Arc<Buffer>| Some(buffer.floor()) > buffer.geometry().start_of(1);
+        if !buffers.clone().any(has_come_around) {
+            return Oldest::Unknown;
+        }
+        buffers
+            .try_fold(Oldest::Nothing, |oldest, buffer| {
+                match (oldest, self.oldest_of(buffer)) {
+                    (_, Oldest::Unknown) => Err(Oldest::Unknown),
+                    (Oldest::Placed(one), Oldest::Placed(other)) => {
+                        Ok(Oldest::Placed(one.min(other)))
+                    }
+                    (oldest, Oldest::Nothing) | (_, oldest) => Ok(oldest),
+                }
+            })
+            .unwrap_or_else(|unknown| unknown)
     }
-    // Of one of which no article can be read nothing has to be waited for.
-    let oldest = buffers.filter_map(|buffer| placed_at(buffer, buffer.floor()));
-    Some(oldest.min().unwrap_or(Sequence(u64::MAX)))
+
+    /// Looks for it from where it was left.
+    fn oldest_of(&mut self, buffer: &Arc<Buffer>) -> Oldest {
+        let known = self.others.iter().position(|one| one.buffer == buffer.id);
+        let at = known.unwrap_or_else(|| {
+            self.others.push(Front {
+                buffer: buffer.id,
+                from: Position::ZERO,
+                placed: None,
+            });
+            self.others.len() - 1
+        });
+        let front = &mut self.others[at];
+        let floor = buffer.floor();
+        if front.from < floor {
+            (front.from, front.placed) = (floor, None);
+        }
+        if let Some(placed) = front.placed {
+            return Oldest::Placed(placed);
+        }
+        let mut scan = Arc::clone(buffer).scan(ScanRange::LiveFrom(front.from));
+        for _ in 0..PIECES_MAX {
+            match scan.step() {
+                Ok(Some(Scanned::Record {
+                    sequence, token, ..
+                })) => {
+                    (front.from, front.placed) = (token.position(), Some(sequence));
+                    return Oldest::Placed(sequence);
+                }
+                Ok(Some(_)) => front.from = front.from.max(scan.at()),
+                // Of one of which nothing can be read nothing has to be waited for.
+                Ok(None) | Err(_) => return Oldest::Nothing,
+            }
+        }
+        Oldest::Unknown
+    }
 }
 
 /// No article between two places was placed later: told by the first behind them, or, where none is near, by themselves.
@@ -96,16 +169,12 @@ fn newest_in(buffer: &Arc<Buffer>, from: Position, behind: Position) -> Option<S
     Some(newest)
 }
 
-/// When the first article was placed that is alive from there on; none: there is none nearby, or it cannot be read.
+/// When the first article from there on was placed; none: there is none nearby, or it cannot be read.
 fn placed_at(buffer: &Arc<Buffer>, from: Position) -> Option<Sequence> {
     let mut scan = Arc::clone(buffer).scan(ScanRange::LiveFrom(from));
-    for _ in 0..STEPS_MAX {
-        if let Scanned::Record {
-            sequence,
-            sound: true,
-            ..
-        } = scan.step().ok()??
-        {
+    for _ in 0..PIECES_MAX {
+        // Whatever its text is: its front is sound.
+        if let Scanned::Record { sequence, .. } = scan.step().ok()?? {
             return Some(sequence);
         }
     }

@@ -208,8 +208,12 @@ fn a_header_that_is_made_again_says_where_the_buffer_stands() {
         drop(rig);
         for path in &paths {
             let file = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
-            file.write_at(&vec![0xff; 2 * PAGE as usize], 0).unwrap();
-            assert_eq!(alone(&disk, path).1, 0, "{octets} {path}");
+            // Full of zeros it passed for an empty one.
+            for octet in [0xff, 0] {
+                file.write_at(&vec![octet; 2 * PAGE as usize], 0).unwrap();
+                let (articles, damaged) = alone(&disk, path);
+                assert!(articles > 100 && damaged == 0, "{octets} {path} {octet}");
+            }
         }
         let mut rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();
         match is_by_scrub {

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use newsreel_host::disk::{Effect, Fault};
-use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Logged, Rig, config_of};
 use newsreel_store::{Access, BufferFacts, SetOrder, StoreConfig};
 use newsreel_wire::{BufferId, Sequence};
@@ -213,6 +213,78 @@ fn a_retired_buffer_drains_beside_a_server_that_is_started_again_and_again() {
         let (gone, elsewhere) = newest_gone_and_oldest_left(&rig, &before);
         assert!(gone < elsewhere, "{gone:?} and {elsewhere:?}");
     }
+    assert_eq!(of_c0(&rig).0, []);
+    assert!(facts(&rig)["C0"].is_drained);
+}
+
+/// In front of what is alive in the other lies much that nobody can read, or that was erased: it is older all the same.
+#[test]
+fn what_is_older_holds_a_retired_buffer_up_wherever_it_lies() {
+    let large = 24 * ROOM;
+    let mut config = config_of("cnfs", large);
+    config.sets[0].order = SetOrder::Sequential;
+    config.sets[0].erase_withdrawn = true;
+    config.buffers[0].octets = 4 * ROOM;
+    for is_rotten in [true, false] {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        // C0 has the newest, and both have come around.
+        let mut rig = retired_after(2 * large + 8 * ROOM - ROOM / 4, &disk, &config);
+        let (mut before, _) = of_c0(&rig);
+        let others = rig.log.articles().filter(|it| it.token.buffer() != C0);
+        let others = others.filter(|it| rig.reader.is_live(&it.token));
+        let mut others: Vec<Logged> = others.copied().collect();
+        let newest = others.iter().map(|it| it.sequence).max();
+        before.retain(|it| Some(it.sequence) > newest);
+        assert!(before.len() > 500, "{}", before.len());
+        if is_rotten {
+            let file = disk
+                .open(Path::new("/spool/buffers/C1"), OpenMode::ReadWrite)
+                .unwrap();
+            for logged in &others[..200] {
+                let end = logged.token.position().offset() + u64::from(logged.token.len());
+                file.write_at(b"rot", end - 100).unwrap();
+            }
+        } else {
+            let tokens = others.drain(..others.len() - 100).map(|it| it.token);
+            let (tokens, mut erasures) = (tokens.collect::<Vec<_>>(), Vec::new());
+            rig.store.withdrawn(&tokens, &mut erasures);
+            for mut erasure in erasures {
+                erasure.write().unwrap();
+            }
+            rig.checkpoint().unwrap();
+        }
+        rig = restarted(rig, &config);
+        feed(&mut rig, ROOM);
+        let is_live = |logged: &&Logged| rig.reader.is_live(&logged.token);
+        assert!(
+            others.iter().filter(is_live).count() >= 100,
+            "these are older"
+        );
+        assert_eq!(
+            before.iter().filter(is_live).count(),
+            before.len(),
+            "rotten: {is_rotten}"
+        );
+        // And no longer than that.
+        feed(&mut rig, large);
+        assert_eq!(of_c0(&rig).0, [], "rotten: {is_rotten}");
+    }
+}
+
+/// One that failed does not count: what is retired drains as those come around that take articles.
+#[test]
+fn a_suspended_buffer_slows_nothing_down() {
+    let mut config = config_of("cnfs", 8 * ROOM);
+    let mut third = config.buffers[0].clone();
+    third.name = "C2".to_owned();
+    third.octets = 32 * ROOM;
+    config.buffers.push(third);
+    config.sets[0].buffers.push("C2".to_owned());
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    feed(&mut rig, 40 * ROOM);
+    rig.store.retirement().retire("C0", true).unwrap();
+    rig.store.suspend(BufferId(3));
+    feed(&mut rig, 9 * ROOM);
     assert_eq!(of_c0(&rig).0, []);
     assert!(facts(&rig)["C0"].is_drained);
 }

@@ -26,6 +26,9 @@ use crate::records::packing::dictionary_complaint;
 use crate::records::placing::true_end;
 use crate::records::true_end::is_nothing;
 
+/// What is wrong with a header of which nothing is left.
+const BLANK: &str = "there are only zeros where its header should be";
+
 /// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
 pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let file = disk.open(path, OpenMode::Read)?;
@@ -60,14 +63,17 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     };
     let (header, complaint) = match headers {
         Headers::Sound(header, _, complaint) => (*header, complaint),
-        Headers::Blank => return Err(wrong("it is empty".to_owned())),
         Headers::Damaged(why) => return Err(wrong(why)),
+        Headers::Blank => match rescued(file.as_ref(), &owner)? {
+            Some(header) => (header, Some(BLANK.to_owned())),
+            None => return Err(wrong("it is empty".to_owned())),
+        },
         // Too small for one: a text, mostly.
         Headers::Lost(_) if new_header(&owner, BufferId(0)).is_err() => {
             return Err(wrong("this is no file of a buffer or segment".to_owned()));
         }
-        Headers::Lost(why) => match rescue::header(file.as_ref(), &owner, BufferId(0))? {
-            Some((header, _)) => (without_lists(file.as_ref(), header)?, Some(why)),
+        Headers::Lost(why) => match rescued(file.as_ref(), &owner)? {
+            Some(header) => (header, Some(why)),
             None => {
                 let why = format!(
                     "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
@@ -86,14 +92,24 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         spool: header.spool,
         ..owner
     };
-    let complaint = told_of_cut(complaint, file.len()?, header.octets);
-    let told = (complaint, false);
+    let told = (told_of_cut(complaint, file.len()?, header.octets), false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
     cyclic.file.look_for_bitmap(segment::is_name_of_one(path));
     look_for_gone(&cyclic)?;
     look_at_dictionary(&cyclic)?;
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
+}
+
+/// A header made of its records, where those tell how to read it.
+fn rescued(file: &dyn File, owner: &Owner<'_>) -> Result<Option<FileHeader>> {
+    if new_header(owner, BufferId(0)).is_err() {
+        return Ok(None);
+    }
+    let found = rescue::header(file, owner, BufferId(0))?;
+    found
+        .map(|(header, _)| without_lists(file, header))
+        .transpose()
 }
 
 /// Looks for what a segment says that was withdrawn of it, and tells of what is damaged there.

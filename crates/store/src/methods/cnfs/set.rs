@@ -199,7 +199,7 @@ impl StorageMethod for Cnfs {
             return;
         }
         let fillings = self.fillings.iter();
-        let others = fillings.filter(|one| one.buffer.is_for_articles());
+        let others = fillings.filter(|one| one.buffer.takes_articles());
         let others = others.map(|one| one.buffer.geometry().capacity()).sum();
         for filling in &mut self.fillings {
             match filling.buffer.is_retired() {

@@ -1,5 +1,7 @@
 //! `newsreel bench cache`, small: everything is counted and nothing timed is judged.
 
+use std::path::Path;
+
 use newsreel_host::{RealDisk, read_whole};
 use newsreel_testkit::free_ports;
 use serde_json::Value;
@@ -14,6 +16,7 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
     let port = free_ports().unwrap().to_string();
     let mut command = newsreel();
     command.args(["bench", "cache", "--json", "--small", "--port", &port]);
+    command.args(["--rival-seconds", "0"]);
     command.arg("--directory").arg(&work);
     command.arg("--report").arg(&report);
     let told = said(command.output().unwrap()).unwrap();
@@ -61,6 +64,9 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
     // Of 400 groups a hundred have changed: their lines, and no others.
     let refresh = facts["refresh_octets"].as_u64().unwrap();
     assert!((1000..=6000).contains(&refresh), "{facts}");
+    let left_out = told["leaves"].as_array().unwrap().iter();
+    let left_out = left_out.filter(|it| it["why_not"] == "left out (--rival-seconds 0)");
+    assert_eq!(left_out.count(), 2, "{told}");
     let page = read_whole(&RealDisk, &report.join("tables.md"), 1 << 20).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(
@@ -74,5 +80,44 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
                 .unwrap()
                 .starts_with(b"<svg")
         );
+    }
+}
+
+/// Both fetch what the origin has, and all that is read from the cache is read from them; who is not installed is told.
+#[test]
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+fn leafnode_and_sn_are_read_beside_it() {
+    let servers = [
+        ("leafnode", "/usr/sbin/leafnode"),
+        ("sn", "/usr/sbin/snntpd.bin"),
+    ];
+    let is_installed = |path: &str| Path::new(path).exists();
+    let is_any = servers.iter().any(|(_, path)| is_installed(path));
+    if newsreel_host::process::own_uid() != 0 || !is_any {
+        println!("skipped: neither leafnode nor sn is installed, or we are not root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let port = free_ports().unwrap().to_string();
+    let mut command = newsreel();
+    command.args(["bench", "cache", "--json", "--links", "none"]);
+    command.args(["--groups", "360", "--articles", "20", "--port", &port]);
+    command.arg("--directory").arg(dir.path().join("work"));
+    let told = said(command.output().unwrap()).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    for (found, (name, path)) in told["leaves"].as_array().unwrap().iter().zip(servers) {
+        assert_eq!(found["name"], name);
+        if !is_installed(path) {
+            let why = found["why_not"].as_str().unwrap();
+            assert!(why.starts_with("not installed"), "{found}");
+            continue;
+        }
+        assert!(found["why_not"].is_null(), "{found}");
+        assert_eq!(found["articles"], 100, "{found}");
+        let hits = found["hits"].as_array().unwrap();
+        assert_eq!(hits.len(), 6, "{found}");
+        for hit in hits {
+            assert!(hit["ms"].as_f64().is_some_and(|ms| ms > 0.0), "{hit}");
+        }
     }
 }

@@ -85,12 +85,36 @@ fn wrong(server: &Opened, asked: &str, reply: String) -> Error {
     }
 }
 
+/// The number of a group's first article, and how many there are, as a server tells them when the group is selected.
+pub(super) fn first_and_count(line: &[u8]) -> (u64, u64) {
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let mut number = || words.next().and_then(|word| word.parse().ok());
+    let count = number().unwrap_or_default();
+    (number().unwrap_or(1), count)
+}
+
+/// An answer of many lines, of which the server may send the first apart.
+fn block(to: &mut Opened, command: &str, code: u16) -> Result<Vec<u8>, Error> {
+    to.command(command, &[code])?;
+    to.quick_ack();
+    to.rest(command)
+}
+
+/// The overview of the group that is selected, by its older name where the newer one is not known.
+fn over(to: &mut Opened) -> Result<Vec<u8>, Error> {
+    match block(to, "OVER 1-", 224) {
+        Err(Error::Refused { reply, .. }) if reply.starts_with("500") => block(to, "XOVER 1-", 224),
+        answered => answered,
+    }
+}
+
 fn lines(block: &[u8]) -> u64 {
     block.iter().filter(|octet| **octet == b'\n').count() as u64
 }
 
 fn list(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
-    let block = to.block("LIST ACTIVE", &[215])?;
+    let block = block(to, "LIST ACTIVE", 215)?;
     match lines(&block) {
         found if found >= has.groups as u64 => Ok(()),
         found => Err(wrong(to, "LIST ACTIVE", format!("{found} groups"))),
@@ -115,9 +139,13 @@ fn article(to: &mut Opened, command: &str, id: &str, has: &Fixture) -> Result<()
 
 fn articles(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
     let group = busy(0);
-    to.command(&format!("GROUP {group}"), &[211])?;
-    (1..=has.read())
-        .try_for_each(|number| article(to, &format!("ARTICLE {number}"), &id(&group, number), has))
+    let line = to.command(&format!("GROUP {group}"), &[211])?;
+    // Who numbers articles by itself may begin with another number than the first.
+    let (first, _) = first_and_count(&line);
+    (1..=has.read()).try_for_each(|number| {
+        let command = format!("ARTICLE {}", first + number - 1);
+        article(to, &command, &id(&group, number), has)
+    })
 }
 
 fn by_id(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
@@ -148,7 +176,7 @@ fn pipelined(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
 fn overview(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
     for group in (0..BUSY).map(busy) {
         to.command(&format!("GROUP {group}"), &[211])?;
-        let block = to.block("OVER 1-", &[224])?;
+        let block = over(to)?;
         if lines(&block) != has.articles {
             return Err(wrong(to, "OVER 1-", format!("{} lines", lines(&block))));
         }
@@ -163,4 +191,51 @@ fn groups(to: &mut Opened) -> Result<(), Error> {
         to.quick_ack();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use newsreel_wire::UnixTime;
+
+    use super::*;
+    use crate::rivals::inetd::{Inetd, Limit, Program};
+
+    #[test]
+    fn a_group_may_begin_with_another_number_and_have_overview_by_its_older_name() {
+        let script = r#"
+            say() { printf '%s\r\n' "$@"; }
+            say 200
+            while read -r verb what; do
+                what=${what%?}
+                case $verb in
+                    MODE) say 200 ;;
+                    GROUP) say "211 2 10 11 $what" ;;
+                    ARTICLE) say "220 $what <$((what - 9)).bench.busy.g0@bench.test>" text . ;;
+                    XOVER) say 224 one two . ;;
+                    QUIT*) say 205; exit ;;
+                    *) say 500 ;;
+                esac
+            done"#;
+        let program = Program::new(Path::new("/bin/sh"), &["-c", script]);
+        let server = Inetd::start(program, Limit::new(Duration::from_secs(600))).unwrap();
+        let has = Fixture {
+            groups: 350,
+            articles: 2,
+            is_there: true,
+            now: UnixTime(0),
+        };
+        for operation in [Operation::Articles, Operation::Overview, Operation::Groups] {
+            operation.run(server.address(), &has).unwrap();
+        }
+        Operation::List.run(server.address(), &has).unwrap_err();
+    }
+
+    #[test]
+    fn what_a_group_has_is_read_from_the_answer() {
+        assert_eq!(first_and_count(b"211 40 10 49 bench.busy.g0"), (10, 40));
+        assert_eq!(first_and_count(b"211"), (1, 0));
+    }
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::floor::Placing;
+use super::leaves;
 use super::operations::Operation;
-use super::run::{Asked, CacheReport, Facts, Figure, LINKS};
+use super::run::{Asked, CacheReport, Facts, Figure, LINKS, NEWSREEL};
 use crate::error::Error;
 use crate::plot;
 use crate::usenetfs::{GOAL_TITLES, Goal};
@@ -66,6 +67,9 @@ impl CacheReport {
         for facts in &self.facts {
             facts.markdown(&mut text);
         }
+        let near = self.links().next().unwrap_or(LINKS[0]);
+        let hit = |operation| self.find(NEWSREEL, near, (operation, Asked::Hit));
+        leaves::markdown(&self.leaves, |it| hit(it).map(|hit| hit.ms), &mut text);
         let goals = self.goals();
         if !goals.is_empty() {
             // Writing to a text cannot fail.
@@ -134,7 +138,7 @@ impl CacheReport {
 
     fn of_hits(&self) -> Vec<Bound> {
         let hit = |operation| {
-            let figure = self.find("newsreel", LINKS[0], (operation, Asked::Hit));
+            let figure = self.find(NEWSREEL, LINKS[0], (operation, Asked::Hit));
             figure.map(|it| it.ms)
         };
         let floors = self.facts.first().map(|facts| &facts.floors);
@@ -177,14 +181,14 @@ impl CacheReport {
         let mut bounds = Vec::new();
         for link in self.links().filter(|link| *link != LINKS[0]) {
             for operation in Operation::PAPER {
-                let of = |asked| self.find("newsreel", link, (operation, asked));
+                let of = |asked| self.find(NEWSREEL, link, (operation, asked));
                 let both = of(Asked::Miss).zip(of(Asked::Origin));
                 let times = both.map(|(miss, origin)| miss.ms / origin.ms);
                 let what = format!("{link}: {}, a miss", operation.name());
                 bounds.push(bound(&what, 1.1, times, " times the origin"));
             }
         }
-        let far = self.find("newsreel", "20ms", (Operation::Articles, Asked::Miss));
+        let far = self.find(NEWSREEL, "20ms", (Operation::Articles, Asked::Miss));
         let inn = self.find("INN", LINKS[0], (Operation::Articles, Asked::Miss));
         let seconds = |figure: Option<&Figure>| figure.map(|it| it.ms / 1000.0);
         let trips = far.map(|it| it.round_trips as f64);
@@ -259,7 +263,7 @@ impl CacheReport {
     /// A picture for each link: how long a reader waits at the origin, and at the cache.
     pub fn pictures(&self) -> Result<Vec<(String, String)>, Error> {
         let picture = |link: &str| {
-            let of_link = |it: &&Figure| it.link == link && it.origin == "newsreel";
+            let of_link = |it: &&Figure| it.link == link && it.origin == NEWSREEL;
             let bars: Vec<(String, f64)> = Operation::ALL
                 .iter()
                 .flat_map(|operation| {
@@ -331,7 +335,7 @@ fn row(text: &mut String, what: &str, hit: f64, nothing: f64) {
 }
 
 /// With as many digits as mean something.
-fn digits(ms: f64) -> String {
+pub(super) fn digits(ms: f64) -> String {
     match ms {
         ms if ms >= 100.0 => format!("{ms:.0}"),
         ms if ms >= 10.0 => format!("{ms:.1}"),

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::fixture::{BUSY, Fixture, QUIET, READ};
 use super::floor::{Both, Cost, Floor, us_each};
+use super::leaves::{self, LeafReport, LeavesArgs};
 use super::link::{Link, Pace};
 use super::operations::Operation;
 use crate::corpus::{self, ListForm};
@@ -23,7 +24,7 @@ use crate::measure::process::ServerLook;
 use crate::rivals::{CommandRival, Inn, Rival, Running};
 
 /// Hits are read so often, and the fastest counts: who else runs on this machine takes time.
-const HITS: usize = 3;
+pub(super) const HITS: usize = 3;
 /// Caches that are asked for the first time, for the same reason, and how often their origin is.
 const FIRSTS: usize = 3;
 /// More than anything takes, and round trips.
@@ -55,9 +56,14 @@ pub struct CacheArgs {
     pub articles: u64,
     /// The links by name.
     pub links: Vec<String>,
+    /// Other servers that are measured beside the cache.
+    pub leaves: LeavesArgs,
     /// The origin listens on this port of 127.0.0.1, and the cache on the next.
     pub port: u16,
 }
+
+/// What this program is called as an origin.
+pub(super) const NEWSREEL: &str = "newsreel";
 
 /// The names of the links.
 pub const LINKS: [&str; 3] = ["none", "20ms", "56k"];
@@ -143,6 +149,8 @@ pub struct CacheReport {
     pub figures: Vec<Figure>,
     /// The rest, for each origin.
     pub facts: Vec<Facts>,
+    /// Servers that fetch in batches.
+    pub leaves: Vec<LeafReport>,
 }
 
 /// Measures all of it; `told` is called with each figure.
@@ -179,7 +187,7 @@ pub fn run(
     )?;
     let config = config.display().to_string();
     let mut origin = CommandRival::newsreel(&program).with_words(&["--config", &config]);
-    bench.in_front_of("newsreel", &mut origin, &args.links)?;
+    bench.in_front_of(NEWSREEL, &mut origin, &args.links)?;
     if let Some(programs) = &args.inn {
         let articles = args.directory.join("inn-articles");
         machine.disk.create_dir_all(&articles)?;
@@ -254,6 +262,11 @@ impl Bench<'_> {
         self.has.feed(running.address)?;
         for link in links {
             self.over(name, link, running.address)?;
+        }
+        if name == NEWSREEL {
+            let (args, directory) = (&self.args.leaves, &self.args.directory);
+            let of = (running.address, self.has);
+            self.report.leaves = leaves::measure(args, self.machine, directory, of);
         }
         let facts = self.facts(name, running.address)?;
         self.report.facts.push(facts);

@@ -15,7 +15,7 @@ use crate::client::connect::Opened;
 use crate::error::Error;
 
 /// A server may take so long to answer, and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const NAP: Duration = Duration::from_millis(20);
 
 /// A server started by a command line, in which `{dir}`, `{address}` and `{groups}` stand for its

@@ -5,7 +5,9 @@
 //! own that did not exist before, and nothing is left of it afterwards.
 
 mod command;
+pub(crate) mod inetd;
 mod inn;
+pub(crate) mod leaf;
 mod script;
 
 use std::fmt::Debug;

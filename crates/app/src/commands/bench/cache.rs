@@ -1,10 +1,11 @@
 //! `newsreel bench cache`: what a reader waits for at a caching server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::builder::PossibleValuesParser;
-use newsreel_bench::cache::{self, CacheArgs, LINKS};
+use newsreel_bench::cache::{self, CacheArgs, LINKS, LeavesArgs};
 use newsreel_bench::compare::make_directory;
 use newsreel_bench::load::Machine;
 use newsreel_bench::rivals::Inn;
@@ -16,10 +17,15 @@ use crate::output;
 /// Articles of a group.
 const ARTICLES_MAX: u64 = 1_000_000;
 
+/// A day.
+const RIVAL_SECONDS_MAX: u64 = 86_400;
+
 pub(super) const HELP: &str = "An origin (this program, and with --inn INN) has a long list of groups and a few with many articles; a cache with nothing in it stands \
      in front of it. Each operation of the paper's tables is done at the origin, at the cache for the first time (miss), and again (hit), over each \
      link: none, 20ms (a round trip), 56k (56 kbit/s, where a run of full size takes most of an hour). Readers are near the cache; what goes over \
-     the link is not compressed.\n\n\
+     the link is not compressed. leafnode and sn, where Debian's packages are installed, fetch the same with their own programs into directories of \
+     their own, and the same is read from them; who is not there, fails or lacks a command is told with the reason (leafnode needs root; the \
+     packages exclude each other, so that they may have been unpacked below --rivals: dpkg -x leafnode.deb DIR).\n\n\
      Examples:\n  newsreel bench cache --directory /tmp/cache --report /tmp/report\n  \
      newsreel bench cache --directory /tmp/cache --links none,20ms --groups 5000 --articles 500\n  \
      newsreel bench cache --directory /tmp/cache --small";
@@ -44,6 +50,12 @@ pub(crate) struct Options {
     /// Only whether all of it works, within a minute: 400 groups, 40 articles in each of five, links none and 20ms
     #[arg(long, conflicts_with_all = ["groups", "articles", "links"])]
     small: bool,
+    /// Where leafnode and sn are looked for: the root of the file system, or a directory into which their packages were unpacked
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    rivals: PathBuf,
+    /// Each of them may take so many seconds, the fetching included; 0 leaves them out
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = count(0, RIVAL_SECONDS_MAX))]
+    rival_seconds: u64,
     /// The origin's port on 127.0.0.1; the cache has the next
     #[arg(long, default_value_t = 11_960, value_parser = clap::value_parser!(u16).range(1..65535))]
     port: u16,
@@ -77,6 +89,10 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
         groups,
         articles,
         links,
+        leaves: LeavesArgs {
+            root: std::path::absolute(&options.rivals)?,
+            limit: (options.rival_seconds > 0).then(|| Duration::from_secs(options.rival_seconds)),
+        },
         port: options.port,
     };
     let mut told = Ok(());

@@ -85,7 +85,6 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
 
 /// Both fetch what the origin has, and all that is read from the cache is read from them; who is not installed is told.
 #[test]
-#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 fn leafnode_and_sn_are_read_beside_it() {
     let servers = [
         ("leafnode", "/usr/sbin/leafnode"),

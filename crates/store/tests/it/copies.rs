@@ -213,6 +213,14 @@ fn a_header_that_is_made_again_says_where_the_buffer_stands() {
                 file.write_at(&vec![octet; 2 * PAGE as usize], 0).unwrap();
                 let (articles, damaged) = alone(&disk, path);
                 assert!(articles > 100 && damaged == 0, "{octets} {path} {octet}");
+                // The bitmap was read as that of other blocks, and said that all was lost.
+                let mut files = open_alone(&disk, Path::new(path)).unwrap();
+                let reader = files.next().unwrap().unwrap();
+                let facts = reader.facts();
+                let whole = Position::new(facts.cycle, 0)..Position::new(facts.cycle, ROOM);
+                assert_eq!(reader.bits(whole).unwrap(), None);
+                let told = facts.complaint.unwrap();
+                assert!(told.contains("shown with the others"), "{told}");
             }
         }
         let mut rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();

@@ -29,6 +29,9 @@ use crate::records::true_end::is_nothing;
 /// What is wrong with a header of which nothing is left.
 const BLANK: &str = "there are only zeros where its header should be";
 
+/// What that means for a cyclic buffer: how far its bitmap was written, and for blocks of which size, stood in the header.
+const ALL_SHOWN: &str = "it is read by its records, and which of them were withdrawn is not known: they are shown with the others";
+
 /// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
 pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let file = disk.open(path, OpenMode::Read)?;
@@ -61,27 +64,22 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         pool: &pool,
         may_be_cut: true,
     };
+    let is_rescued = !matches!(headers, Headers::Sound(..));
     let (header, complaint) = match headers {
         Headers::Sound(header, _, complaint) => (*header, complaint),
         Headers::Damaged(why) => return Err(wrong(why)),
-        Headers::Blank => match rescued(file.as_ref(), &owner)? {
-            Some(header) => (header, Some(BLANK.to_owned())),
-            None => return Err(wrong("it is empty".to_owned())),
-        },
+        Headers::Blank => rescued(file.as_ref(), &owner, BLANK)?
+            .ok_or_else(|| wrong("it is empty".to_owned()))?,
         // Too small for one: a text, mostly.
         Headers::Lost(_) if new_header(&owner, BufferId(0)).is_err() => {
             return Err(wrong("this is no file of a buffer or segment".to_owned()));
         }
-        Headers::Lost(why) => match rescued(file.as_ref(), &owner)? {
-            Some(header) => (header, Some(why)),
-            None => {
-                let why = format!(
-                    "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
-                     left of it"
-                );
-                return Err(wrong(why));
-            }
-        },
+        Headers::Lost(why) => rescued(file.as_ref(), &owner, &why)?.ok_or_else(|| {
+            wrong(format!(
+                "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
+                 left of it"
+            ))
+        })?,
     };
     let config = BufferConfig {
         octets: header.octets,
@@ -94,22 +92,32 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     };
     let told = (told_of_cut(complaint, file.len()?, header.octets), false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
-    cyclic.file.look_for_bitmap(segment::is_name_of_one(path));
+    cyclic
+        .file
+        .look_for_bitmap(segment::is_name_of_one(path), is_rescued);
     look_for_gone(&cyclic)?;
     look_at_dictionary(&cyclic)?;
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
 }
 
-/// A header made of its records, where those tell how to read it.
-fn rescued(file: &dyn File, owner: &Owner<'_>) -> Result<Option<FileHeader>> {
+/// A header made of its records, where those tell how to read it, and what is to be said of that.
+fn rescued(
+    file: &dyn File,
+    owner: &Owner<'_>,
+    why: &str,
+) -> Result<Option<(FileHeader, Option<String>)>> {
     if new_header(owner, BufferId(0)).is_err() {
         return Ok(None);
     }
-    let found = rescue::header(file, owner, BufferId(0))?;
-    found
-        .map(|(header, _)| without_lists(file, header))
-        .transpose()
+    let Some((header, _)) = rescue::header(file, owner, BufferId(0))? else {
+        return Ok(None);
+    };
+    let told = match segment::is_name_of_one(owner.path) {
+        true => why.to_owned(),
+        false => format!("{why}: {ALL_SHOWN}"),
+    };
+    Ok(Some((without_lists(file, header)?, Some(told))))
 }
 
 /// Looks for what a segment says that was withdrawn of it, and tells of what is damaged there.

@@ -274,12 +274,12 @@ impl CyclicFile {
     }
 
     /// Looks whether this is a segment, which has no bitmap: it has a dictionary there, or its name says so (`is_named_so`), and its
-    /// header of nothing in its cycle that the bitmap is right.
-    pub(super) fn look_for_bitmap(&self, is_named_so: bool) {
+    /// header of nothing in its cycle that the bitmap is right.  Nor is one heeded whose header is lost (`is_rescued`).
+    pub(super) fn look_for_bitmap(&self, is_named_so: bool, is_rescued: bool) {
         let header = self.header();
         let has_none = header.geometry().is_some_and(|geometry| {
             let is_unsaid = header.hints.bitmap_end.offset() == geometry.data_start;
-            is_named_so && is_unsaid || has_dictionary(self.side(), &geometry)
+            is_rescued || is_named_so && is_unsaid || has_dictionary(self.side(), &geometry)
         });
         self.has_no_bitmap.store(has_none, Ordering::Relaxed);
     }

@@ -213,7 +213,7 @@ fn a_header_that_is_made_again_says_where_the_buffer_stands() {
                 file.write_at(&vec![octet; 2 * PAGE as usize], 0).unwrap();
                 let (articles, damaged) = alone(&disk, path);
                 assert!(articles > 100 && damaged == 0, "{octets} {path} {octet}");
-                // The bitmap was read as that of other blocks, and said that all was lost.
+                // Nobody knows how far its bitmap was written, or for blocks of which size: it is not heeded.
                 let mut files = open_alone(&disk, Path::new(path)).unwrap();
                 let reader = files.next().unwrap().unwrap();
                 let facts = reader.facts();

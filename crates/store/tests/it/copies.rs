@@ -213,7 +213,7 @@ fn a_header_that_is_made_again_says_where_the_buffer_stands() {
                 file.write_at(&vec![octet; 2 * PAGE as usize], 0).unwrap();
                 let (articles, damaged) = alone(&disk, path);
                 assert!(articles > 100 && damaged == 0, "{octets} {path} {octet}");
-                // Nobody knows how far its bitmap was written, or for blocks of which size: it is not heeded.
+                // Nobody knows how far its bitmap was written: it is not heeded.
                 let mut files = open_alone(&disk, Path::new(path)).unwrap();
                 let reader = files.next().unwrap().unwrap();
                 let facts = reader.facts();
@@ -236,5 +236,35 @@ fn a_header_that_is_made_again_says_where_the_buffer_stands() {
         let after: Vec<_> = paths.iter().map(|path| alone(&disk, path)).collect();
         assert_eq!(after, before, "{octets}");
         assert!(after.iter().all(|(_, damaged)| *damaged == 0), "{after:?}");
+    }
+}
+
+/// The size of its blocks stands in the header alone: what fills the blocks was damage, and where they are large and little was written
+/// nothing was found at all.
+#[test]
+fn of_a_buffer_without_headers_the_records_tell_how_large_its_blocks_are() {
+    for (block, octets) in [64, 128, 512, 2048, 4096]
+        .into_iter()
+        .flat_map(|block| [48 << 10, 80 << 20].map(|octets| (block, octets)))
+    {
+        let mut config = config_of("cnfs", 32 * ROOM);
+        for buffer in &mut config.buffers {
+            buffer.block_octets = Some(block);
+        }
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+        feed(&mut rig, octets);
+        rig.checkpoint().unwrap();
+        drop(rig);
+        let path = "/spool/buffers/C0";
+        let before = alone(&disk, path);
+        let file = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+        file.write_at(&vec![0; 2 * PAGE as usize], 0).unwrap();
+        let (articles, damaged) = alone(&disk, path);
+        // Nobody knows what was about to be overwritten: it is there.
+        assert!(
+            before.0 > 5 && articles >= before.0 && damaged == 0,
+            "blocks of {block}, {octets} octets: {articles} articles of {before:?}, {damaged} damaged places"
+        );
     }
 }

@@ -29,7 +29,7 @@ use crate::records::true_end::is_nothing;
 /// What is wrong with a header of which nothing is left.
 const BLANK: &str = "there are only zeros where its header should be";
 
-/// What that means for a cyclic buffer: how far its bitmap was written, and for blocks of which size, stood in the header.
+/// What that means for a cyclic buffer: how far its bitmap was written stood in the header.
 const ALL_SHOWN: &str = "it is read by its records, and which of them were withdrawn is not known: they are shown with the others";
 
 /// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
@@ -83,6 +83,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     };
     let config = BufferConfig {
         octets: header.octets,
+        block_octets: Some(header.block),
         ..config.clone()
     };
     let owner = Owner {
@@ -110,6 +111,17 @@ fn rescued(
     if new_header(owner, BufferId(0)).is_err() {
         return Ok(None);
     }
+    let Some(block) = rescue::block(file, owner.config.octets)? else {
+        return Ok(None);
+    };
+    let config = BufferConfig {
+        block_octets: Some(block),
+        ..owner.config.clone()
+    };
+    let owner = &Owner {
+        config: &config,
+        ..*owner
+    };
     let Some((header, _)) = rescue::header(file, owner, BufferId(0))? else {
         return Ok(None);
     };

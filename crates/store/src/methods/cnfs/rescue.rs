@@ -3,7 +3,8 @@
 //! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log; where articles
 //! begin in one that was made larger or smaller its first record tells.  A file that is longer than the configuration says was about to
 //! become smaller, and so was a device with records behind that: it goes on with that from where it stands.  Only the key of its records is in the header alone, and each
-//! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
+//! record gives it away: it is what makes its checksum right.  Where there is no configuration, how its records follow each other tells the
+//! size of its blocks.  A file in which no sound records agree on one is not touched.
 
 use newsreel_host::{File, random_bytes};
 use newsreel_wire::BufferId;
@@ -13,9 +14,9 @@ use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Narrowing, RecordHeader};
-use crate::records::geometry::{BITMAP_START, Geometry, PAGE, in_memory};
+use crate::records::geometry::{BITMAP_START, BLOCK_MAX, BLOCK_MIN, Geometry, PAGE, in_memory};
 use crate::records::placing::ARTICLE_OCTETS_MAX;
-use crate::records::signed::{Signed, signed};
+use crate::records::signed::{Signed, block_told, signed};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
@@ -77,6 +78,22 @@ pub(super) fn header(
         header.uuid = uuid;
         (header, records)
     }))
+}
+
+/// The size of the blocks of a file of which nothing else is known, told by its records; `None` when none tell.
+pub(super) fn block(file: &dyn File, octets: u64) -> Result<Option<u64>> {
+    // Articles begin the earlier the larger the blocks are; and the bitmap of a large file in small blocks is long.
+    let starts = [BLOCK_MIN, BLOCK_MAX].map(|block| Geometry::of(octets, block));
+    for geometry in starts.into_iter().flatten() {
+        let geometry = Geometry {
+            block: BLOCK_MIN,
+            ..geometry
+        };
+        if let Signed::By(key, _) = signed(file, &geometry)? {
+            return block_told(file, &geometry, key).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Where articles begin: in a buffer that was made larger before where its size says, in one that was made smaller behind that.  The first

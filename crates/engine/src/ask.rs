@@ -93,7 +93,7 @@ impl Engine {
             control_waiting: shared.waiting.counts().1 as u64,
             groups: facts.groups as u64,
             high_end: number_max(config.number_overflow),
-            buffers: self.buffers(),
+            buffers: self.buffers().map(|(status, _)| status).collect(),
             offers: shared.offers.len() as u64,
             queue: shared.inbox.waiting_batches() as u64,
             counters: shared.counters.values(),
@@ -113,9 +113,10 @@ impl Engine {
         put_off.collect()
     }
 
-    fn buffers(&self) -> Vec<BufferStatus> {
+    /// What `status` tells of each buffer, and what the store knows of it without I/O.
+    pub fn buffers(&self) -> impl Iterator<Item = (BufferStatus, BufferFacts)> {
         let buffers = self.shared.store.facts().into_iter();
-        buffers.map(|facts| self.buffer_status(&facts)).collect()
+        buffers.map(|facts| (self.buffer_status(&facts), facts))
     }
 
     fn buffer_status(&self, facts: &BufferFacts) -> BufferStatus {

@@ -48,6 +48,19 @@ fn refusals_are_counted(spool: &Spool, client: &mut NewsClient, page: &str) {
     let figures = figures(page);
     let metric = "newsreel_articles_refused_total{reason=\"no_storage_rule\"} 2";
     assert!(figures.lines().any(|line| line == metric), "{figures}");
+    let told = |what: &str| figures.lines().find_map(|line| line.strip_prefix(what));
+    let number = |what: &str| told(what).map(|number| number.trim().parse().unwrap());
+    let [room, live] = ["room", "live"].map(|what| {
+        number(&format!(
+            "newsreel_buffer_bytes{{buffer=\"A\",set=\"text\",what=\"{what}\"}}"
+        ))
+    });
+    let (room, live): (u64, u64) = (room.unwrap(), live.unwrap());
+    assert!(0 < live && live < room, "{figures}");
+    let of_a = |name: &str| number(&format!("{name}{{buffer=\"A\",set=\"text\"}}"));
+    assert_eq!(of_a("newsreel_buffer_is_ok"), Some(1));
+    assert_eq!(of_a("newsreel_buffer_is_suspended"), Some(0));
+    assert!(of_a("newsreel_buffer_newest_timestamp_seconds") > Some(1_000_000_000));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The figures of a server with a spool of its own.
 
+use newsreel_engine::BufferStatus;
 use newsreel_feed::{Backlog, FeedReport};
+use newsreel_store::BufferFacts;
 
 use super::{Measured, Page, common};
 use crate::server::running::Server;
@@ -46,12 +48,63 @@ impl Measured for Server {
             "Files of the index that are damaged and being made again.",
         );
         page.value(&[], status.damaged.len() as u64);
+        let buffers: Vec<_> = self.engine.buffers().collect();
+        of_buffers(page, &buffers);
         if let Some(caching) = &self.caching {
             caching.measure_cache(page);
         }
         let feeds = self.beside.peers.with_backlogs(|_| true, LOOKS_MAX);
         of_feeds(page, &feeds);
     }
+}
+
+/// How full each buffer is, and whether all is well with it.
+fn of_buffers(page: &mut Page, buffers: &[(BufferStatus, BufferFacts)]) {
+    page.gauge(
+        "newsreel_buffer_bytes",
+        "Octets of a buffer: room for articles, what of it is alive, or what is free where that is the file system's.",
+    );
+    for (status, facts) in buffers {
+        let [buffer, set] = labels(status);
+        let is_room = facts.capacity_octets.is_some();
+        for (what, octets) in [
+            ("room", facts.capacity_octets),
+            ("live", is_room.then_some(facts.live_octets)),
+            ("free", facts.free_octets),
+        ] {
+            if let Some(octets) = octets {
+                page.value(&[buffer, set, ("what", what)], octets);
+            }
+        }
+    }
+    page.gauge(
+        "newsreel_buffer_newest_timestamp_seconds",
+        "When the newest article in a buffer came.",
+    );
+    for (status, facts) in buffers {
+        if facts.newest_arrival > 0 {
+            page.value(&labels(status), facts.newest_arrival);
+        }
+    }
+    page.gauge(
+        "newsreel_buffer_is_suspended",
+        "1: a buffer takes nothing, since its disk failed or is away.",
+    );
+    for (status, facts) in buffers {
+        page.value(&labels(status), facts.suspended.is_some().into());
+    }
+    page.gauge(
+        "newsreel_buffer_is_ok",
+        "1: nothing is the matter with a buffer, 0: `newsreel store list` says what.",
+    );
+    for (status, _) in buffers {
+        let is_ok = status.state == "ok" || status.state == "read-only";
+        page.value(&labels(status), is_ok.into());
+    }
+}
+
+fn labels(status: &BufferStatus) -> [(&str, &str); 2] {
+    [("buffer", &status.name), ("set", &status.set)]
 }
 
 /// What went out, and since when something waits.

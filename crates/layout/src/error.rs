@@ -18,7 +18,8 @@ pub enum Error {
     Host(#[from] newsreel_host::Error),
     /// The directory's mark is not one of ours, or of a later version.
     #[error(
-        "{}: its attribute {} is {text:?}, which this version does not understand",
+        "{}: its attribute {} is {text:?}, which this version does not understand; if no later version wrote that, take it off (`setfattr -x {1}`) and \
+         run `newsreel usenetfs verify`, which tells by how the files lie what it was",
         path.display(),
         crate::mark::ATTRIBUTE
     )]

@@ -12,6 +12,7 @@ mod cookie;
 mod error;
 mod hash;
 mod listing;
+mod lost;
 mod managed;
 mod mappings;
 mod mark;

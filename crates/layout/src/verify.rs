@@ -14,6 +14,7 @@ use crate::algorithm::{Algorithm, Bucket};
 use crate::carry::carry;
 use crate::convert::STAGING;
 use crate::error::{Error, Result};
+use crate::lost;
 use crate::managed::{adopt, bucket_mode, open_if_there};
 use crate::mark::{Layout, Mark, UnderWay, write_flat, write_managed};
 use crate::name::Name;
@@ -38,6 +39,8 @@ pub enum What {
     UnderWay(UnderWay),
     /// The attribute is there, but not the set-uid bit.
     WithoutBit,
+    /// There is the bit and no attribute, which would be `yyy`; most lies as this algorithm has it.
+    WithoutAttribute(Algorithm),
     /// It lies where the view does not find it; it belongs there.
     Misplaced(PathBuf),
     /// The same, and the same file is where it belongs.
@@ -64,6 +67,10 @@ impl fmt::Display for What {
                 )
             }
             Self::WithoutBit => f.write_str("is marked as managed, but its set-uid bit is off"),
+            Self::WithoutAttribute(algorithm) => write!(
+                f,
+                "has lost its attribute, without which it is taken for yyy, and lies as {algorithm} has it; `verify --repair` writes the attribute again"
+            ),
             Self::Misplaced(place) => write!(f, "belongs to {}", place.display()),
             Self::Twice(place) => write!(f, "is also where it belongs, {}", place.display()),
             Self::Clash(place) => {
@@ -112,7 +119,10 @@ pub fn verify(folder: &Folder, repair: bool, on_finding: &mut OnFinding<'_>) -> 
     };
     match Mark::read(folder)? {
         Mark::None => {}
-        Mark::Managed(algorithm) => check.managed(algorithm)?,
+        Mark::Managed(algorithm) => match lost::algorithm(folder)? {
+            Some(lost) => check.without_attribute(lost)?,
+            None => check.managed(algorithm)?,
+        },
         Mark::WithoutBit(algorithm) => check.without_bit(algorithm)?,
         Mark::UnderWay(under_way) => check.found(PathBuf::new(), What::UnderWay(under_way), false),
     }
@@ -161,6 +171,19 @@ impl Check<'_, '_> {
             self.managed(algorithm)?;
         }
         Ok(())
+    }
+
+    /// The attribute was lost to a program that copies none: the rest is looked at as if it were there.
+    fn without_attribute(&mut self, algorithm: Algorithm) -> Result<()> {
+        if self.repair {
+            write_managed(self.folder, algorithm)?;
+        }
+        self.found(
+            PathBuf::new(),
+            What::WithoutAttribute(algorithm),
+            self.repair,
+        );
+        self.managed(algorithm)
     }
 
     fn managed(&mut self, algorithm: Algorithm) -> Result<()> {

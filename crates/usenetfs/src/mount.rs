@@ -69,6 +69,17 @@ impl Drop for Own {
     }
 }
 
+/// What the kernel refuses a user who is not root it does without a reason.
+fn with_advice(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied || process::own_uid() == 0 {
+        return error;
+    }
+    let text = format!(
+        "{error}: who is not root needs /dev/fuse with mode 0666, and a mount point that is theirs"
+    );
+    io::Error::new(error.kind(), text)
+}
+
 impl Mounted {
     /// Mounts a view.  The mask of this process for new files is cleared: the kernel has applied the caller's.
     pub fn new(options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
@@ -80,7 +91,7 @@ impl Mounted {
         let failed = |source| Error::Mount {
             lower: options.lower.clone(),
             at: options.at.clone(),
-            source,
+            source: with_advice(source),
         };
         // What is not there, or may not be looked at, is the kernel's to refuse.
         if let Err(newsreel_host::Error::Io { source, .. }) = Folder::open(&options.at)

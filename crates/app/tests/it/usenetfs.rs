@@ -244,6 +244,11 @@ fn mount_8_calls_a_helper() {
     fs::write(both.join("other"), "").unwrap();
     run("remount,ro").unwrap();
     fs::write(both.join("third"), "").unwrap_err();
+    // As mount(8) says it of a mount that stands in no table of its own: with what the kernel tells.
+    run("ro,noexec,user_id=0,group_id=0,default_permissions,allow_other,remount,rw").unwrap();
+    fs::write(both.join("third"), "").unwrap();
+    let error = run("ro,user_id=0").unwrap_err();
+    assert!(error.contains("\"user_id=0\" is no option"), "{error}");
     let faked = Command::new(&helper)
         .args(["-f", "/nowhere"])
         .arg(&both)

@@ -65,6 +65,50 @@ fn a_sound_directory_has_no_findings() {
     assert_eq!(findings(&flat, true), (vec![], Summary::default()));
 }
 
+/// A copy made without extended attributes: a repair took the buckets for strays, and brought them to `aaa`.
+#[test]
+fn an_attribute_that_was_lost_is_told_by_how_the_files_lie() {
+    for (algorithm, told) in Algorithm::ALL
+        .into_iter()
+        .chain([100, 1 << 20].map(|numbers| Algorithm::range(numbers).unwrap()))
+        .map(|algorithm| (algorithm, algorithm.to_string()))
+    {
+        let (world, managed) = World::managed(algorithm);
+        for number in (1..3000).step_by(37) {
+            add(&managed, &number.to_string());
+        }
+        add(&managed, "alt");
+        let before = view(&world.group());
+        world.group().remove_attribute(ATTRIBUTE).unwrap();
+        // One that lies astray tells nothing.
+        put(&world.group(), Path::new("98765"), b"98765").unwrap();
+        let lost = match told.as_str() {
+            "yyy" => None,
+            // Its only bucket is one of these, too, and none of a smaller one.
+            "range1048576" => Some("range4096"),
+            told => Some(told),
+        };
+        let found = lost.map_or(algorithm, |told| told.parse().unwrap());
+        let place = found.place(newsreel_layout::Name::parse("98765".as_ref()).unwrap());
+        let stray = format!("98765 belongs to {}", place.display());
+        let lost = lost.map(|told| {
+            format!(
+                " has lost its attribute, without which it is taken for yyy, and lies as {told} has it; `verify --repair` \
+                 writes the attribute again"
+            )
+        });
+        let expected: Vec<&str> = lost
+            .iter()
+            .map(String::as_str)
+            .chain([stray.as_str()])
+            .collect();
+        check(&world, &expected, &[]);
+        let mut after = view(&world.group());
+        after.retain(|name, _| name != "98765");
+        assert_eq!(after, before, "{told}");
+    }
+}
+
 #[test]
 fn strays_go_where_they_belong() {
     let (world, managed) = World::managed(YYY);

@@ -161,7 +161,9 @@ struct Words {
 
 /// What changes nothing here: defaults, what is always so, what the file system below decides, and what mount(8) or fstab mean for
 /// themselves.
-const NOTHING: [&str; 29] = [
+const NOTHING: [&str; 25] = [
+    // Seen before all others.
+    "remount",
     "diratime",
     "group",
     "lazytime",
@@ -174,11 +176,6 @@ const NOTHING: [&str; 29] = [
     "silent",
     "strictatime",
     "defaults",
-    "rw",
-    "nodev",
-    "nosuid",
-    "exec",
-    "atime",
     "relatime",
     "allow_other",
     "default_permissions",
@@ -196,8 +193,11 @@ const NOTHING: [&str; 29] = [
 impl Words {
     /// All of what was typed behind `-o`.
     fn typed(args: &Args) -> Result<Self> {
-        let mut words = Self::default();
         let typed = args.options.iter().flat_map(|list| list.split(','));
+        let mut words = Self {
+            remount: typed.clone().any(|word| word == "remount"),
+            ..Self::default()
+        };
         for word in typed.filter(|word| !word.is_empty()) {
             words.take(word, args.sloppy)?;
         }
@@ -216,17 +216,19 @@ impl Words {
                 self.threads = Some(count.parse().context("threads is a number")?);
             }
             ("log", Some(file)) => self.log = Some(file.into()),
-            ("remount", None) => self.remount = true,
             ("shared", None) => self.shared = true,
             ("inherit", None) => self.inherit = true,
             ("strict_suid", None) => self.strict = true,
-            ("ro", None) => self.access.read_only = true,
-            ("dev", None) => self.access.devices = true,
-            ("suid", None) => self.access.set_uid = true,
-            ("noexec", None) => self.access.no_exec = true,
-            ("noatime", None) => self.access.no_atime = true,
+            // The last of two that say the opposite counts.
+            ("ro" | "rw", None) => self.access.read_only = key == "ro",
+            ("dev" | "nodev", None) => self.access.devices = key == "dev",
+            ("suid" | "nosuid", None) => self.access.set_uid = key == "suid",
+            ("exec" | "noexec", None) => self.access.no_exec = key == "noexec",
+            ("atime" | "noatime", None) => self.access.no_atime = key == "noatime",
             (known, None) if NOTHING.contains(&known) => {}
             ("user", Some(_)) => {}
+            // What mount(8) has from the kernel's table when it mounts again.
+            ("user_id" | "group_id" | "max_read" | "blksize", Some(_)) if self.remount => {}
             ("sync" | "dirsync", None) => bail!(
                 "{word:?} is not kept here: the kernel writes some files past the server; programs that sync files are heard"
             ),

@@ -1,0 +1,76 @@
+//! The algorithm of a directory that has lost its attribute to a program that copies none: how its files lie tells it.
+//!
+//! Without the attribute the set-uid bit means `yyy`.  What lies as another algorithm has it would be out of view, and a repair would
+//! make it worse.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use newsreel_host::Folder;
+use newsreel_host::folder::Kind;
+
+use crate::algorithm::Algorithm;
+use crate::error::Result;
+use crate::managed::open_if_there;
+use crate::mark::ATTRIBUTE;
+use crate::name::written_number;
+use crate::walk::walk;
+
+/// The algorithm whose view finds more of a managed directory without an attribute than that of `yyy` does, and the most; `None` when
+/// none does, or the attribute is there.
+pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
+    if folder.attribute(ATTRIBUTE)?.is_some() {
+        return Ok(None);
+    }
+    let mut best = (in_view(folder, Algorithm::YYY)?, None);
+    // Where several find the same, all of them are right.
+    for algorithm in Algorithm::ALL.into_iter().chain(range(folder)?) {
+        let found = in_view(folder, algorithm)?;
+        if found > best.0 {
+            best = (found, Some(algorithm));
+        }
+    }
+    Ok(best.1)
+}
+
+/// How many entries its view finds.
+fn in_view(folder: &Folder, algorithm: Algorithm) -> Result<u64> {
+    let mut found = 0;
+    walk(folder, algorithm, &mut |lot| {
+        let entries = lot.entries.iter();
+        found += entries.filter(|it| lot.is_in_view(algorithm, it)).count() as u64;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The range whose buckets begin where these do; of a single one, a range that has all its numbers.
+fn range(folder: &Folder) -> Result<Option<Algorithm>> {
+    let (mut divisor, mut single) = (0, None);
+    for entry in folder.entries()? {
+        let entry = entry?;
+        let first = entry.name.as_bytes().strip_prefix(b"r");
+        if let Some(first) = first.and_then(written_number)
+            && entry.kind == Kind::Folder
+        {
+            divisor = common_divisor(divisor, first);
+            single = Some(entry);
+        }
+    }
+    if divisor == 0
+        && let Some(bucket) = single
+        && let Some(bucket) = open_if_there(folder, bucket.path())?
+    {
+        for entry in bucket.entries()? {
+            let number = written_number(entry?.name.as_bytes()).unwrap_or(0);
+            divisor = divisor.max((number + 1).next_power_of_two());
+        }
+    }
+    Ok(u32::try_from(divisor).ok().and_then(Algorithm::range))
+}
+
+const fn common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}

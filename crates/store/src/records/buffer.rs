@@ -39,6 +39,8 @@ pub(crate) struct Buffer {
     pub(crate) key: FileKey,
     /// What its home says of where it stood was made up.
     pub(crate) is_rescued: bool,
+    /// Its blocks may be larger than its layout says: zeros behind an article may be what fills the last of them.
+    pub(crate) has_fills: AtomicBool,
     /// What was wrong when it was opened, if anything.
     complaint: Mutex<Option<String>>,
     pub(crate) read_only: bool,
@@ -112,6 +114,7 @@ impl Buffer {
             was_larger: parts.was_larger,
             key: parts.key,
             is_rescued: parts.is_rescued,
+            has_fills: AtomicBool::new(false),
             complaint: Mutex::new(parts.complaint),
             read_only: parts.read_only,
             lacks: Mutex::default(),

@@ -85,6 +85,8 @@ enum Found {
     Other,
     /// Zeros up to the end of the page.
     Padding,
+    /// Zeros, which may fill a block.
+    Fill,
     Nothing,
 }
 
@@ -150,12 +152,12 @@ impl CyclicScan {
     /// Notes what lies in front of a record, or that nothing lies here.
     fn note_gap(&mut self, found: &Found) {
         match found {
-            Found::Padding | Found::Other if self.is_next => {
+            Found::Padding | Found::Fill | Found::Other if self.is_next => {
                 // Behind a batch its page is left empty.
                 let page = self.offset.next_multiple_of(PAGE);
                 self.gap_from.get_or_insert(page);
             }
-            Found::Padding | Found::Other | Found::CycleEnd => {}
+            Found::Padding | Found::Fill | Found::Other | Found::CycleEnd => {}
             Found::Nothing => (self.is_next, self.gap_from) = (false, None),
             Found::Article(_) | Found::Erased(_) => {
                 self.is_next = true;
@@ -248,10 +250,12 @@ impl CyclicScan {
         let len = in_memory(page_end - offset);
         let at = self.fetch(offset, len)?.unwrap_or(0);
         let is_zero = self.window[at..at + len].iter().all(|octet| *octet == 0);
-        Ok(if is_zero {
-            Found::Padding
-        } else {
-            Found::Nothing
+        // Inside a damaged stretch zeros are a part of that.
+        let is_fill = self.damaged_from.is_none() && self.buffer.has_fills.load(Ordering::Relaxed);
+        Ok(match is_zero {
+            true => Found::Padding,
+            false if is_fill => Found::Fill,
+            false => Found::Nothing,
         })
     }
 
@@ -386,7 +390,7 @@ impl CyclicScan {
         self.note_gap(&found);
         if !matches!(found, Found::Other | Found::Nothing) {
             let damage = self.end_damage();
-            self.is_stale &= matches!(found, Found::Padding);
+            self.is_stale &= matches!(found, Found::Padding | Found::Fill);
             if damage.is_some() {
                 return Ok(damage);
             }
@@ -394,7 +398,7 @@ impl CyclicScan {
         match found {
             Found::Article(header) => return self.record(&header),
             Found::CycleEnd if self.part.cycle.is_some() => self.offset = self.part.to,
-            Found::CycleEnd => self.offset += block,
+            Found::CycleEnd | Found::Fill => self.offset += block,
             Found::Erased(octets) => self.offset += octets,
             Found::Padding => {
                 self.offset = (self.offset + 1).next_multiple_of(PAGE).min(self.part.to);

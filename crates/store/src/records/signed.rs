@@ -1,12 +1,11 @@
 //! Whose records these are, in a file without a sound header: each record gives the key away under which its checksum is right.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use newsreel_host::File;
 
 use super::format::{FileKey, Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE, in_memory};
+use super::geometry::{BITMAP_START, BLOCK_MAX, BLOCK_MIN, Geometry, PAGE, in_memory};
 use super::packing;
 use crate::error::Result;
 
@@ -14,6 +13,10 @@ use crate::error::Result;
 const WINDOW: u64 = 1 << 20;
 /// At most so many octets of the data area are looked at.
 const LOOK_OCTETS_MAX: u64 = 64 << 20;
+/// Where the first octets tell nothing, the others are looked at in so many stretches.
+const STRETCHES: u64 = 64;
+/// Each of so many octets.
+const STRETCH_OCTETS: u64 = 4 << 20;
 /// So many records that agree are enough.
 const RECORDS_ENOUGH: u32 = 64;
 
@@ -30,91 +33,61 @@ pub(crate) enum Signed {
 
 /// What the first records of a file agree on.
 pub(crate) fn signed(file: &dyn File, geometry: &Geometry) -> Result<Signed> {
+    signed_in(file, geometry, LOOK_OCTETS_MAX)
+}
+
+/// What records of a file agree on of which nothing is known, not even where they begin.
+pub(crate) fn signed_anywhere(file: &dyn File, octets: u64) -> Result<Option<(FileKey, u32)>> {
+    let sizes = (BLOCK_MIN.trailing_zeros()..=BLOCK_MAX.trailing_zeros()).map(|bits| 1 << bits);
+    let mut starts: Vec<u64> = sizes
+        .filter_map(|block| Geometry::of(octets, block))
+        .map(|geometry| geometry.data_start)
+        .collect();
+    let Some(geometry) = Geometry::of(octets, BLOCK_MIN) else {
+        return Ok(None);
+    };
+    starts.push(BITMAP_START + PAGE);
+    starts.sort_unstable();
+    starts.dedup();
+    let firsts = starts.into_iter().map(|start| (start, LOOK_OCTETS_MAX));
+    let apart = (octets / STRETCHES).next_multiple_of(PAGE);
+    let stretches = (1..STRETCHES).map(|at| (at * apart, STRETCH_OCTETS));
+    for (start, look) in firsts.chain(stretches) {
+        let Some(from_here) = geometry.with_start(start) else {
+            continue;
+        };
+        if let Signed::By(key, records) = signed_in(file, &from_here, look)? {
+            return Ok(Some((key, records)));
+        }
+    }
+    Ok(None)
+}
+
+/// What the first records agree on, of those in so many octets.
+fn signed_in(file: &dyn File, geometry: &Geometry, look: u64) -> Result<Signed> {
     let mut keys: BTreeMap<FileKey, u32> = BTreeMap::new();
     let mut is_blank = true;
-    let is_all_seen = each_block(file, geometry, &mut |offset, octets| {
-        let block = in_memory(geometry.block);
-        is_blank &= !octets.is_empty() && octets.iter().take(block).all(|octet| *octet == 0);
-        let Some((key, _)) = record_at(octets, offset, geometry) else {
-            return ControlFlow::Continue(());
-        };
-        let records = keys.entry(key).or_default();
-        *records += 1;
-        match *records < RECORDS_ENOUGH {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    })?;
-    let all: u32 = keys.values().sum();
-    let most = keys.into_iter().max_by_key(|(_, records)| *records);
-    Ok(match most {
-        Some((key, records)) if records > all / 2 => Signed::By(key, records),
-        None if is_blank && is_all_seen => Signed::Blank,
-        _ => Signed::Unknown,
-    })
-}
-
-/// The size of the blocks at which the records of a file begin that are signed so, told by how one follows the other; the smallest where
-/// nothing tells.  Every size is a multiple of the smaller ones: looked at in blocks of the smallest, no record is passed over.
-pub(crate) fn block_told(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64> {
-    let sizes = || (BLOCK_MIN.trailing_zeros()..=BLOCK_MAX.trailing_zeros()).map(|bits| 1 << bits);
-    let mut agreeing = [0_u32; (BLOCK_MAX / BLOCK_MIN).trailing_zeros() as usize + 1];
-    let (mut seen, mut behind) = (0, None);
-    each_block(file, geometry, &mut |offset, octets| {
-        let Some((_, len)) = record_at(octets, offset, geometry).filter(|(of, _)| *of == key)
-        else {
-            return ControlFlow::Continue(());
-        };
-        // On a page another batch may begin, in blocks of whatever size.
-        let end = behind.replace(offset + len);
-        let end = end.filter(|end| {
-            !offset.is_multiple_of(PAGE) && (0..PAGE).contains(&offset.wrapping_sub(*end))
-        });
-        let Some(end) = end else {
-            return ControlFlow::Continue(());
-        };
-        for (size, agreeing) in sizes().zip(&mut agreeing) {
-            *agreeing += u32::from(end.next_multiple_of(size) == offset);
-        }
-        seen += 1;
-        match seen < RECORDS_ENOUGH {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    })?;
-    let most = agreeing.iter().max();
-    let told = sizes().zip(&agreeing).find(|(_, of)| Some(*of) == most);
-    Ok(told.map_or(BLOCK_MIN, |(size, _)| size))
-}
-
-/// Shows what begins at each block of the data area, as far as one is looked at, until that says that it is enough: up to a mebibyte of it,
-/// nothing where the medium fails.  Whether all of the area was shown.
-fn each_block(
-    file: &dyn File,
-    geometry: &Geometry,
-    show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-) -> Result<bool> {
-    let end = geometry.data_end.min(geometry.data_start + LOOK_OCTETS_MAX);
+    let end = geometry.data_end.min(geometry.data_start + look);
     let mut window = vec![0; in_memory(WINDOW)];
     let mut at = geometry.data_start;
-    while at < end {
+    while at < end && keys.values().all(|records| *records < RECORDS_ENOUGH) {
         let len = WINDOW.min(end - at);
         let got = match file.read_at(&mut window[..in_memory(len)], at) {
             Err(error) if error.is_medium() => {
-                if show(at, &[]).is_break() {
-                    return Ok(false);
-                }
                 at += PAGE;
+                is_blank = false;
                 continue;
             }
             // Somebody may have cut it.
             got => got?,
         };
+        let block = in_memory(geometry.block);
         let window = &window[..got];
-        let offsets = (at..).step_by(in_memory(geometry.block));
-        for (offset, octets) in offsets.zip((0..got).step_by(in_memory(geometry.block))) {
-            if show(offset, &window[octets..]).is_break() {
-                return Ok(false);
+        for offset in (0..window.len()).step_by(block) {
+            let octets = &window[offset..];
+            is_blank &= octets.iter().take(block).all(|octet| *octet == 0);
+            if let Some(key) = key_of_record(octets, at + offset as u64, geometry) {
+                *keys.entry(key).or_default() += 1;
             }
         }
         if (got as u64) < len {
@@ -122,12 +95,17 @@ fn each_block(
         }
         at += len;
     }
-    Ok(end == geometry.data_end)
+    let all: u32 = keys.values().sum();
+    let most = keys.into_iter().max_by_key(|(_, records)| *records);
+    Ok(match most {
+        Some((key, records)) if records > all / 2 => Signed::By(key, records),
+        None if is_blank && end == geometry.data_end => Signed::Blank,
+        _ => Signed::Unknown,
+    })
 }
 
-/// The key of the record that begins here and its octets, without what fills its last block, if one does that is sound: also the header block of
-/// its article.
-fn record_at(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<(FileKey, u64)> {
+/// The key of the record that begins here, if one does that is sound: also the header block of its article.
+fn key_of_record(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<FileKey> {
     let header = octets.first_chunk::<RECORD_HEADER>()?;
     if !RecordHeader::may_begin(header) {
         return None;
@@ -145,5 +123,5 @@ fn record_at(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<(FileKey
         true => packing::is_packed(text),
         false => crc32c::crc32c(text.get(..record.head_len as usize)?) == record.crc_head,
     };
-    is_sound.then_some((key, RECORD_HEADER as u64 + u64::from(record.article_len)))
+    is_sound.then_some(key)
 }

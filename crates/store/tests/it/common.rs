@@ -77,3 +77,14 @@ pub(crate) fn walked(rig: &Rig) -> Vec<Token> {
     }
     tokens
 }
+
+/// Overwrites an article on the disk, if it is still there.
+pub(crate) fn erase(rig: &mut Rig, token: Token) {
+    let mut writes = Vec::new();
+    rig.store.withdrawn(&[token], &mut writes);
+    assert!(!writes.is_empty());
+    for write in &mut writes {
+        write.write().unwrap();
+        write.sync().unwrap();
+    }
+}

@@ -8,7 +8,7 @@ use newsreel_store::conformance::{Rig, config_of};
 use newsreel_store::{Access, ScanRange, Scanned, open_alone};
 use newsreel_wire::{POSITION_UNIT, Position};
 
-use crate::common::feed;
+use crate::common::{FILE, erase, feed, sized};
 
 const ROOM: u64 = 1 << 20;
 const PAGE: u64 = 4096;
@@ -239,32 +239,101 @@ fn a_header_that_is_made_again_says_where_the_buffer_stands() {
     }
 }
 
-/// The size of its blocks stands in the header alone: what fills the blocks was damage, and where they are large and little was written
-/// nothing was found at all.
+/// A buffer of this size and blocks, with the articles that `fill` makes, without headers from then on; and what was in it.
+fn headless(
+    (octets, block): (u64, u64),
+    fill: impl FnOnce(&mut Rig),
+) -> (Arc<dyn Disk>, (u64, u64)) {
+    let mut config = sized(octets);
+    config.buffers[0].block_octets = Some(block);
+    config.sets[0].erase_withdrawn = true;
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+    fill(&mut rig);
+    rig.checkpoint().unwrap();
+    drop(rig);
+    let before = alone(&disk, FILE);
+    let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+    file.write_at(&vec![0; 2 * PAGE as usize], 0).unwrap();
+    (disk, before)
+}
+
+/// The size of its blocks and where its articles begin stand in the header alone: what fills the blocks was damage, and where they are large
+/// and little was written nothing was found.
 #[test]
-fn of_a_buffer_without_headers_the_records_tell_how_large_its_blocks_are() {
+fn of_a_buffer_without_headers_all_articles_are_found_whatever_the_size_of_its_blocks() {
     for (block, octets) in [64, 128, 512, 2048, 4096]
         .into_iter()
         .flat_map(|block| [48 << 10, 80 << 20].map(|octets| (block, octets)))
     {
-        let mut config = config_of("cnfs", 32 * ROOM);
-        for buffer in &mut config.buffers {
-            buffer.block_octets = Some(block);
-        }
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-        let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
-        feed(&mut rig, octets);
-        rig.checkpoint().unwrap();
-        drop(rig);
-        let path = "/spool/buffers/C0";
-        let before = alone(&disk, path);
-        let file = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
-        file.write_at(&vec![0; 2 * PAGE as usize], 0).unwrap();
-        let (articles, damaged) = alone(&disk, path);
+        let what = format!("blocks of {block}, {octets} octets");
+        let (disk, before) = headless((32 * ROOM, block), |rig| feed(rig, octets));
+        let (articles, damaged) = alone(&disk, FILE);
         // Nobody knows what was about to be overwritten: it is there.
         assert!(
             before.0 > 5 && articles >= before.0 && damaged == 0,
-            "blocks of {block}, {octets} octets: {articles} articles of {before:?}, {damaged} damaged places"
+            "{what}: {articles} articles of {before:?}, {damaged} damaged places"
         );
+        // A few articles of one size, a batch each, where every other was erased.
+        let (disk, before) = headless((32 * ROOM, block), |rig| {
+            for number in 0..20 {
+                let token = rig.place(number, 700).unwrap();
+                rig.commit().unwrap();
+                if number % 4 < 2 {
+                    erase(rig, token);
+                }
+            }
+        });
+        assert!(before.0 > 3 && before.1 == 0, "{what}: {before:?}");
+        assert_eq!(alone(&disk, FILE), before, "{what}");
+        // Articles of all sizes, of which every other one of a buffer was erased.
+        let (disk, before) = headless((32 * ROOM, block), |rig| {
+            let mut tokens = Vec::new();
+            for number in 0..2000 {
+                let len = 300 + usize::try_from(number * 7919 % 5000).unwrap();
+                let token = rig.place(number, len).unwrap();
+                if number % 4 < 2 {
+                    tokens.push(token);
+                }
+                if number % 50 == 49 {
+                    rig.commit().unwrap();
+                    tokens.drain(..).for_each(|token| erase(rig, token));
+                }
+            }
+        });
+        assert!(before.0 > 300 && before.1 == 0, "{what}: {before:?}");
+        assert_eq!(alone(&disk, FILE), before, "{what}");
+    }
+}
+
+/// Articles in a part of a page at the end were lost, and of one that the cut went through nothing was said.
+#[test]
+fn a_buffer_without_headers_that_was_cut_has_all_that_lies_in_front_of_the_cut() {
+    for block in [64, 512] {
+        let (disk, _) = headless((4 * ROOM, block), |rig| feed(rig, ROOM));
+        let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+        let mut starts = Vec::new();
+        for reader in open_alone(&disk, Path::new(FILE)).unwrap() {
+            let mut scan = reader.unwrap().scan(ScanRange::Live);
+            while let Some(scanned) = scan.step().unwrap() {
+                if let Scanned::Record { token, .. } = scanned {
+                    starts.push(token.position().offset());
+                }
+            }
+        }
+        for octets in (100_000..400_000).rev().step_by(7001) {
+            file.set_len(octets).unwrap();
+            let (articles, damaged) = alone(&disk, FILE);
+            let in_front = starts.iter().filter(|start| **start <= octets).count() as u64;
+            assert!(
+                articles + 1 >= in_front,
+                "{octets}: {articles} of {in_front}"
+            );
+            assert!(damaged <= 1, "{octets}: {damaged}");
+            let reader = open_alone(&disk, Path::new(FILE)).unwrap().next();
+            let told = reader.unwrap().unwrap().facts().complaint.unwrap();
+            let is_told = told.contains(&format!("it was cut: {octets} are there"));
+            assert!(is_told || octets % PAGE == 0, "{octets}: {told}");
+        }
     }
 }

@@ -11,6 +11,8 @@ use newsreel_store::conformance::{
 use newsreel_store::{Access, Blocking, ReadError, StoreConfig, StoreReader, Want};
 use newsreel_wire::Token;
 
+use crate::common::erase;
+
 /// Different articles.
 const TEXTS: u64 = 40;
 
@@ -25,17 +27,6 @@ const NEWEST_MAX: usize = 48;
 /// How many the ring has when so many were placed.
 fn newest_len(placed: u64) -> usize {
     (placed as usize).min(NEWEST_MAX)
-}
-
-/// Overwrites an article on the disk, if it is still there.
-fn erase(rig: &mut Rig, token: Token) {
-    let mut writes = Vec::new();
-    rig.store.withdrawn(&[token], &mut writes);
-    assert!(!writes.is_empty());
-    for write in &mut writes {
-        write.write().unwrap();
-        write.sync().unwrap();
-    }
 }
 
 /// A ring of the newest articles, from fresh to long gone.

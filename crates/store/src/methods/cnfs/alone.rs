@@ -18,18 +18,18 @@ use crate::method::BufferReader as _;
 use crate::methods::segment;
 use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
-use crate::records::geometry::{BLOCK_MIN, Geometry};
+use crate::records::geometry::{BLOCK_MIN, Geometry, PAGE, in_memory};
 use crate::records::gone::Gone;
 use crate::records::headers::{Headers, read_headers};
 use crate::records::memory::Pool;
 use crate::records::packing::dictionary_complaint;
-use crate::records::placing::true_end;
+use crate::records::placing::{ARTICLE_OCTETS_MAX, true_end};
 use crate::records::true_end::is_nothing;
 
 /// What is wrong with a header of which nothing is left.
 const BLANK: &str = "there are only zeros where its header should be";
 
-/// What that means for a cyclic buffer: how far its bitmap was written stood in the header.
+/// What that means for a cyclic buffer: how far its bitmap was written, and the size of its blocks, stood in the header.
 const ALL_SHOWN: &str = "it is read by its records, and which of them were withdrawn is not known: they are shown with the others";
 
 /// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
@@ -68,8 +68,15 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let (header, complaint) = match headers {
         Headers::Sound(header, _, complaint) => (*header, complaint),
         Headers::Damaged(why) => return Err(wrong(why)),
-        Headers::Blank => rescued(file.as_ref(), &owner, BLANK)?
-            .ok_or_else(|| wrong("it is empty".to_owned()))?,
+        // Too small for one.
+        Headers::Blank if new_header(&owner, BufferId(0)).is_err() => {
+            return Err(wrong("it is empty".to_owned()));
+        }
+        Headers::Blank => rescued(file.as_ref(), &owner, BLANK)?.ok_or_else(|| {
+            wrong(format!(
+                "{BLANK}, and no records were found in it: nothing was ever written to it, or nothing is left of that"
+            ))
+        })?,
         // Too small for one: a text, mostly.
         Headers::Lost(_) if new_header(&owner, BufferId(0)).is_err() => {
             return Err(wrong("this is no file of a buffer or segment".to_owned()));
@@ -83,7 +90,6 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     };
     let config = BufferConfig {
         octets: header.octets,
-        block_octets: Some(header.block),
         ..config.clone()
     };
     let owner = Owner {
@@ -91,11 +97,15 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         spool: header.spool,
         ..owner
     };
-    let told = (told_of_cut(complaint, file.len()?, header.octets), false);
+    let told = (
+        told_of_cut(complaint, file.len()?, (header.octets, is_rescued)),
+        false,
+    );
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
     cyclic
         .file
         .look_for_bitmap(segment::is_name_of_one(path), is_rescued);
+    cyclic.buffer.has_fills.store(is_rescued, Ordering::Relaxed);
     look_for_gone(&cyclic)?;
     look_at_dictionary(&cyclic)?;
     find_end(&cyclic.buffer)?;
@@ -108,28 +118,30 @@ fn rescued(
     owner: &Owner<'_>,
     why: &str,
 ) -> Result<Option<(FileHeader, Option<String>)>> {
-    if new_header(owner, BufferId(0)).is_err() {
-        return Ok(None);
-    }
-    let Some(block) = rescue::block(file, owner.config.octets)? else {
-        return Ok(None);
-    };
-    let config = BufferConfig {
-        block_octets: Some(block),
-        ..owner.config.clone()
-    };
-    let owner = &Owner {
-        config: &config,
-        ..*owner
-    };
-    let Some((header, _)) = rescue::header(file, owner, BufferId(0))? else {
+    let Some(header) = rescue::header_alone(file, owner)? else {
         return Ok(None);
     };
     let told = match segment::is_name_of_one(owner.path) {
         true => why.to_owned(),
         false => format!("{why}: {ALL_SHOWN}"),
     };
-    Ok(Some((without_lists(file, header)?, Some(told))))
+    let header = without_lists(file, header)?;
+    Ok(Some((as_long_as_it_was(file, header)?, Some(told))))
+}
+
+/// A file has whole pages of articles: where one ends in the midst of a page, it was cut, and was longer.
+fn as_long_as_it_was(file: &dyn File, header: FileHeader) -> Result<FileHeader> {
+    let len = file.len()?;
+    let from = len - len % PAGE;
+    let mut rest = vec![0; in_memory(len - from)];
+    file.read_exact_at(&mut rest, from)?;
+    if header.octets < len || rest.iter().all(|octet| *octet == 0) {
+        return Ok(header);
+    }
+    Ok(FileHeader {
+        octets: (len + ARTICLE_OCTETS_MAX).next_multiple_of(PAGE),
+        ..header
+    })
 }
 
 /// Looks for what a segment says that was withdrawn of it, and tells of what is damaged there.
@@ -176,12 +188,20 @@ fn without_lists(file: &dyn File, header: FileHeader) -> Result<FileHeader> {
 }
 
 /// What is to be told of a file, and that it was cut, if it was.
-fn told_of_cut(complaint: Option<String>, len: u64, octets: u64) -> Option<String> {
+fn told_of_cut(
+    complaint: Option<String>,
+    len: u64,
+    (octets, is_rescued): (u64, bool),
+) -> Option<String> {
     if len >= octets {
         return complaint;
     }
+    let of = match is_rescued {
+        true => String::new(),
+        false => format!("of {octets} octets "),
+    };
     let cut = format!(
-        "it was cut: of {octets} octets {len} are there; what lay behind them is lost, and all in front of them is shown"
+        "it was cut: {of}{len} are there; what lay behind them is lost, and all in front of them is shown"
     );
     Some(complaint.map_or(cut.clone(), |other| format!("{other}; {cut}")))
 }

@@ -3,8 +3,7 @@
 //! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log; where articles
 //! begin in one that was made larger or smaller its first record tells.  A file that is longer than the configuration says was about to
 //! become smaller, and so was a device with records behind that: it goes on with that from where it stands.  Only the key of its records is in the header alone, and each
-//! record gives it away: it is what makes its checksum right.  Where there is no configuration, how its records follow each other tells the
-//! size of its blocks.  A file in which no sound records agree on one is not touched.
+//! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
 
 use newsreel_host::{File, random_bytes};
 use newsreel_wire::BufferId;
@@ -14,9 +13,9 @@ use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Narrowing, RecordHeader};
-use crate::records::geometry::{BITMAP_START, BLOCK_MAX, BLOCK_MIN, Geometry, PAGE, in_memory};
+use crate::records::geometry::{BITMAP_START, Geometry, PAGE, in_memory};
 use crate::records::placing::ARTICLE_OCTETS_MAX;
-use crate::records::signed::{Signed, block_told, signed};
+use crate::records::signed::{Signed, signed, signed_anywhere};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
@@ -31,7 +30,7 @@ pub(super) fn header(
     owner: &Owner<'_>,
     id: BufferId,
 ) -> Result<Option<(FileHeader, u32)>> {
-    let mut header = new_header(owner, id)?;
+    let header = new_header(owner, id)?;
     let (len, octets) = (file.len()?, owner.config.octets);
     if len < octets {
         return Err(owner.wrong(format!(
@@ -39,14 +38,39 @@ pub(super) fn header(
              cut, or is no buffer: restore it, or take it out of the configuration"
         )));
     }
+    let Some(geometry) = Geometry::of(header.octets, header.block) else {
+        return Ok(None);
+    };
+    match signed(file, &geometry)? {
+        Signed::By(key, records) => of_records(file, owner, header, (key, records)),
+        Signed::Blank | Signed::Unknown => Ok(None),
+    }
+}
+
+/// A header for a file of which only its length is known.  The size of its blocks is taken for the smallest, at a multiple of which
+/// articles begin in blocks of any size.
+pub(super) fn header_alone(file: &dyn File, owner: &Owner<'_>) -> Result<Option<FileHeader>> {
+    let header = new_header(owner, BufferId(0))?;
+    let Some(signed) = signed_anywhere(file, header.octets)? else {
+        return Ok(None);
+    };
+    let header = of_records(file, owner, header, signed)?;
+    Ok(header.map(|(header, _)| header))
+}
+
+/// The header that records of this key tell.
+fn of_records(
+    file: &dyn File,
+    owner: &Owner<'_>,
+    mut header: FileHeader,
+    (key, records): (FileKey, u32),
+) -> Result<Option<(FileHeader, u32)>> {
+    let (len, octets) = (file.len()?, owner.config.octets);
     let is_device = file.is_device()?;
     if len > octets && !is_device {
         header.octets = len;
     }
     let Some(mut geometry) = Geometry::of(header.octets, header.block) else {
-        return Ok(None);
-    };
-    let Signed::By(key, records) = signed(file, &geometry)? else {
         return Ok(None);
     };
     if is_device
@@ -80,22 +104,6 @@ pub(super) fn header(
     }))
 }
 
-/// The size of the blocks of a file of which nothing else is known, told by its records; `None` when none tell.
-pub(super) fn block(file: &dyn File, octets: u64) -> Result<Option<u64>> {
-    // Articles begin the earlier the larger the blocks are; and the bitmap of a large file in small blocks is long.
-    let starts = [BLOCK_MIN, BLOCK_MAX].map(|block| Geometry::of(octets, block));
-    for geometry in starts.into_iter().flatten() {
-        let geometry = Geometry {
-            block: BLOCK_MIN,
-            ..geometry
-        };
-        if let Signed::By(key, _) = signed(file, &geometry)? {
-            return block_told(file, &geometry, key).map(Some);
-        }
-    }
-    Ok(None)
-}
-
 /// Where articles begin: in a buffer that was made larger before where its size says, in one that was made smaller behind that.  The first
 /// record of each cycle lies there.
 fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64> {
@@ -104,8 +112,10 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
         return Ok(usual);
     }
     let until = geometry.data_end.min(usual + LATER_OCTETS_MAX);
-    let found = first_record(file, (BITMAP_START + PAGE, until), key, PAGE)?;
+    let found = first_record(file, (BITMAP_START + PAGE, until), key, geometry.block)?;
     let found = found.map_or(usual, |record| record.position.offset());
+    // The first of them begins on a page.
+    let found = found - found % PAGE;
     // The first record may be damaged: then others lie in front of what begins on a page, or it has a bit all the same; in a bitmap that
     // reaches further are no records, and no bits of itself.
     let is_behind = found > usual

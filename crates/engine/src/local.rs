@@ -99,6 +99,7 @@ fn info_of(group: &Group, facts: GroupFacts) -> GroupInfo {
         low: facts.low,
         high: facts.high,
         count: facts.count,
+        first: facts.low,
         status: GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed),
     }
 }

@@ -21,6 +21,7 @@ use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
 use crate::overview::OverviewRows;
 use crate::posting::Post;
+use crate::reads::Reads;
 use crate::service::{Direction, Features, NewsService};
 use crate::transfer::{Offer, OfferedId, Outcome, Transfer};
 
@@ -419,6 +420,16 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
             || self.there.overview_by_id(id, rows).await?)
     }
 
+    async fn overview_for(
+        &self,
+        reads: Reads<'_>,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        Ok(self.local.overview_for(reads, id, rows).await?
+            || self.there.overview_for(reads, id, rows).await?)
+    }
+
     async fn neighbour(
         &self,
         group: GroupId,
@@ -448,6 +459,28 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
                 Side::There(group) => {
                     let query = ArticleQuery::ByNumber(group, number);
                     self.there.article(query, part, out).await
+                }
+            },
+        }
+    }
+
+    async fn article_for(
+        &self,
+        reads: Reads<'_>,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        match query {
+            ArticleQuery::ById(_) => match self.local.article_for(reads, query, part, out).await? {
+                Some(found) => Ok(Some(found)),
+                None => self.there.article_for(reads, query, part, out).await,
+            },
+            ArticleQuery::ByNumber(group, number) => match side_of(group) {
+                Side::Local(_) => self.local.article_for(reads, query, part, out).await,
+                Side::There(group) => {
+                    let query = ArticleQuery::ByNumber(group, number);
+                    self.there.article_for(reads, query, part, out).await
                 }
             },
         }

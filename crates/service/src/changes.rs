@@ -95,6 +95,7 @@ mod tests {
                 low: ArticleNumber(number(1)),
                 high: ArticleNumber(number(2)),
                 count: 0,
+                first: ArticleNumber(number(1)),
                 status: GroupStatus::parse(words[3]).unwrap(),
             },
             status: words[3],

@@ -16,6 +16,8 @@ pub struct GroupInfo {
     pub high: ArticleNumber,
     /// Articles offered now, exactly.
     pub count: u64,
+    /// The number that is selected with the group, where it has articles.
+    pub first: ArticleNumber,
     /// What the status field says.
     pub status: GroupStatus,
 }

@@ -20,6 +20,7 @@ use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
 use crate::overview::OverviewRows;
 use crate::posting::Post;
+use crate::reads::{Reads, line_is_in};
 use crate::transfer::{Offer, OfferedId, Outcome, Transfer};
 
 /// What a service can do; CAPABILITIES follows from it.
@@ -129,6 +130,26 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         rows: &mut OverviewRows,
     ) -> impl Future<Output = Result<bool, ServiceError>> + Send;
 
+    /// The same for who may not read all groups.  `false` also where the article is in no group that may be read.
+    fn overview_for(
+        &self,
+        reads: Reads<'_>,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> impl Future<Output = Result<bool, ServiceError>> + Send {
+        async move {
+            let had = rows.len();
+            if !self.overview_by_id(id, rows).await? {
+                return Ok(false);
+            }
+            let is_in = line_is_in(rows.text().get(had..).unwrap_or_default(), reads);
+            if !is_in {
+                rows.buffer().truncate(had);
+            }
+            Ok(is_in)
+        }
+    }
+
     /// The next or previous number offered in a group, its message-id put into `out`.
     fn neighbour(
         &self,
@@ -148,7 +169,28 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         out: &mut ArticleBuf,
     ) -> impl Future<Output = Result<Option<Found>, ServiceError>> + Send;
 
-    /// The same of an article that is in this server's own spool: for who may ask for that alone.
+    /// The same for who may not read all groups, but may read the one that a number is of.  `None` also where an article that is asked
+    /// for by its message-id is in no group that may be read.
+    fn article_for(
+        &self,
+        reads: Reads<'_>,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> impl Future<Output = Result<Option<Found>, ServiceError>> + Send {
+        async move {
+            if let ArticleQuery::ById(id) = query
+                && !self
+                    .overview_for(reads, id, &mut OverviewRows::default())
+                    .await?
+            {
+                return Ok(None);
+            }
+            self.article(query, part, out).await
+        }
+    }
+
+    /// An article that is in this server's own spool: for who may ask for that alone.
     fn article_here(
         &self,
         id: MessageId<'_>,

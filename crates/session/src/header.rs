@@ -14,7 +14,7 @@ use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
 use crate::overview::{Range, Style, after_number, next_line, range_of};
-use crate::retrieve::shown;
+use crate::retrieve::{article_shown, overview_shown};
 
 /// Articles of one list that cannot be read, and are left out, before it is given up.
 const UNREADABLE_MAX: usize = 64;
@@ -197,22 +197,16 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    if !shown(core, id).await {
-        return Ok(());
-    }
     let mut value = Vec::new();
     let found = match wanted {
         Wanted::Article(name) => {
-            let article = &mut scratch_of(&mut core.scratch).article;
-            let found = core
-                .service
-                .article(ArticleQuery::ById(id), Part::Head, article)
-                .await;
+            let found = article_shown(core, ArticleQuery::ById(id), Part::Head).await;
+            let article = &scratch_of(&mut core.scratch).article;
             found.map(|found| found.map(|_| write_field(article.content(), name, &mut value)))
         }
         _ => {
             let mut rows = OverviewRows::default();
-            let found = core.service.overview_by_id(id, &mut rows).await;
+            let found = overview_shown(core, id, &mut rows).await;
             found.map(|found| {
                 let line = next_line(&mut rows.text()).unwrap_or_default();
                 found.then(|| wanted.write(after_number(line), &mut value))
@@ -335,13 +329,8 @@ impl Numbers<'_> {
                 Err(error) => return listing.failed(core, &error),
             };
             for number in &numbers {
-                let scratch = scratch_of(&mut core.scratch);
                 let query = ArticleQuery::ByNumber(self.group, *number);
-                match core
-                    .service
-                    .article(query, Part::Head, &mut scratch.article)
-                    .await
-                {
+                match article_shown(core, query, Part::Head).await {
                     Ok(Some(_)) => {}
                     // Gone meanwhile: then it is not listed.
                     Ok(None) => continue,

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
-use crate::retrieve::shown;
+use crate::retrieve::overview_shown;
 
 /// Which specification's replies a command gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,14 +115,11 @@ where
         core.reply("503 Overview by message-id is not kept\r\n");
         return Ok(());
     }
-    if !shown(core, id).await {
-        return Ok(());
-    }
     let out = core.out();
     let before = out.len();
     out.extend_from_slice(STATUS);
     let mut rows = OverviewRows::with_buffer(std::mem::take(out));
-    let found = core.service.overview_by_id(id, &mut rows).await;
+    let found = overview_shown(core, id, &mut rows).await;
     *core.out() = rows.into_buffer();
     if !matches!(found, Ok(true)) {
         core.out().truncate(before);

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use newsreel_net::access::Grant;
 use newsreel_service::{
-    Arriving, ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part, ServiceError,
+    Arriving, ArticleBuf, ArticleQuery, Direction, Found, NewsService, OverviewRows, Part,
+    ServiceError,
 };
-use newsreel_wire::article::Known;
-use newsreel_wire::overview::OverviewFields;
 use newsreel_wire::range::parse_number;
 use newsreel_wire::{ArticleNumber, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,7 +18,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::memory::{Account, Hold, NoRoom};
-use crate::overview::{after_number, next_line};
 
 /// Which article an argument names.
 enum Target<'a> {
@@ -48,32 +46,59 @@ fn is_only_feeding(grant: &Grant) -> bool {
     grant.feed && grant.read.is_none()
 }
 
-/// Whether an article may be shown by its message-id: it is in a group that may be read, or here and what a peer that feeds asks
-/// for.  If not, that was replied: it is told like one that is not here.
-pub(crate) async fn shown<S, Io>(core: &mut Core<S, Io>, id: MessageId<'_>) -> bool
+/// Asks for an article, in the connection's own buffer, as far as it may be shown: by its message-id one that is in a group which may
+/// be read, or is here and what a peer that feeds asks for.  One that may not is like one that is not here.
+pub(crate) async fn article_shown<S, Io>(
+    core: &mut Core<S, Io>,
+    query: ArticleQuery<'_>,
+    part: Part,
+) -> Result<Option<Found>, ServiceError>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let article = &mut scratch_of(&mut core.scratch).article;
+    if core.grant.reads_all() {
+        return core.service.article(query, part, article).await;
+    }
+    // In boxes: few ask so, and every connection would have room for it.
+    match query {
+        ArticleQuery::ById(id) if is_only_feeding(&core.grant) => {
+            Box::pin(core.service.article_here(id, part, article)).await
+        }
+        query => {
+            let grant = Arc::clone(&core.grant);
+            let reads = |group: &str| grant.reads(group);
+            Box::pin(core.service.article_for(&reads, query, part, article)).await
+        }
+    }
+}
+
+/// The same of the overview line of an article by its message-id.
+pub(crate) async fn overview_shown<S, Io>(
+    core: &mut Core<S, Io>,
+    id: MessageId<'_>,
+    rows: &mut OverviewRows,
+) -> Result<bool, ServiceError>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let grant = Arc::clone(&core.grant);
-    if grant.reads_all() {
-        return true;
+    if !grant.reads_all() && !is_only_feeding(&grant) {
+        let reads = |group: &str| grant.reads(group);
+        return Box::pin(core.service.overview_for(&reads, id, rows)).await;
     }
-    let found = if is_only_feeding(&grant) {
-        let article = &mut scratch_of(&mut core.scratch).article;
-        let found = Box::pin(core.service.article_here(id, Part::Stat, article)).await;
-        found.map(|found| found.is_some())
-    } else {
-        let mut rows = OverviewRows::default();
-        let found = core.service.overview_by_id(id, &mut rows).await;
-        found.map(|_| is_in_group(&rows, |group| grant.reads(group)))
-    };
-    match found {
-        Ok(true) => return true,
-        Ok(false) => core.reply(NO_SUCH_ARTICLE),
-        Err(error) => failed(core, &error),
+    if !grant.reads_all() {
+        let query = ArticleQuery::ById(id);
+        if Box::pin(article_shown(core, query, Part::Stat))
+            .await?
+            .is_none()
+        {
+            return Ok(false);
+        }
     }
-    false
+    core.service.overview_by_id(id, rows).await
 }
 
 /// Says that an article cannot be had now.  Of one that is elsewhere with 400, and the connection ends: some readers take any
@@ -91,24 +116,6 @@ where
     }
 }
 
-/// Whether Xref of the first line names such a group.
-fn is_in_group(rows: &OverviewRows, is_one: impl Fn(&str) -> bool) -> bool {
-    let line = next_line(&mut rows.text()).unwrap_or_default();
-    let Ok(fields) = OverviewFields::parse(after_number(line)) else {
-        return false;
-    };
-    let xref = fields.header(Known::Xref).unwrap_or_default();
-    let mut places = xref.split(|octet| octet.is_ascii_whitespace()).skip(1);
-    places.any(|place| {
-        let group = place.split(|octet| *octet == b':').next();
-        group
-            .and_then(|group| std::str::from_utf8(group).ok())
-            .is_some_and(&is_one)
-    })
-}
-
-const NO_SUCH_ARTICLE: &str = "430 No such article\r\n";
-
 const fn status_of(part: Part) -> &'static [u8] {
     match part {
         Part::Whole => b"220 ",
@@ -119,7 +126,7 @@ const fn status_of(part: Part) -> &'static [u8] {
 }
 
 /// What is asked for, and what is said if it is not there; `None`: it cannot be asked for, and that was replied.
-async fn query_of<'a, S, Io>(
+fn query_of<'a, S, Io>(
     core: &mut Core<S, Io>,
     argument: Option<&'a [u8]>,
 ) -> Option<(ArticleQuery<'a>, &'static str)>
@@ -128,10 +135,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let target = match Target::parse(argument) {
-        Ok(Target::Id(id)) => {
-            let is_shown = shown(core, id).await;
-            return is_shown.then_some((ArticleQuery::ById(id), NO_SUCH_ARTICLE));
-        }
+        Ok(Target::Id(id)) => return Some((ArticleQuery::ById(id), "430 No such article\r\n")),
         Ok(target) => target,
         Err(line) => {
             core.reply(line);
@@ -160,23 +164,15 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let Some((query, absent)) = query_of(core, argument).await else {
+    let Some((query, absent)) = query_of(core, argument) else {
         return Ok(());
     };
     let moves_to = match query {
         ArticleQuery::ById(_) => None,
         ArticleQuery::ByNumber(_, number) => Some(number),
     };
-    let scratch = scratch_of(&mut core.scratch);
-    scratch.article.take_portions(true);
-    let article = &mut scratch.article;
-    let asked = match query {
-        ArticleQuery::ById(id) if is_only_feeding(&core.grant) => {
-            // In a box, as below: few ask so, and every connection would have room for it.
-            Box::pin(core.service.article_here(id, part, article)).await
-        }
-        query => core.service.article(query, part, article).await,
-    };
+    scratch_of(&mut core.scratch).article.take_portions(true);
+    let asked = article_shown(core, query, part).await;
     let found = match asked {
         Ok(Some(found)) => found,
         Ok(None) => {
@@ -188,6 +184,7 @@ where
             return Ok(());
         }
     };
+    let scratch = scratch_of(&mut core.scratch);
     let octets = scratch.article.content().len();
     let is_large = octets > core.shared.config.input_chunk_bytes;
     // What a large article takes of the budget until it is sent.

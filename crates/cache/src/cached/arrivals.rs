@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use newsreel_net::client::Connect;
-use newsreel_service::{Arriving, ServiceError};
+use newsreel_service::{Arriving, ServiceError, says_in};
+use newsreel_wire::article::Headers;
 use newsreel_wire::{ArticleNumber, IdHash, MessageId};
 use parking_lot::Mutex;
 
@@ -104,7 +105,7 @@ impl Coming {
 enum Taking {
     /// None.
     Nothing,
-    /// One that is not wanted any more: who waited for it was told, and its place is taken until its end.
+    /// One that is not wanted any more: who waited for it was told, or will be given another's; its place is taken until its end.
     Dropped,
     /// Its header block has not all come, or it goes to nobody as it comes.
     Unseen(Box<[u8]>, Vec<u8>),
@@ -126,6 +127,8 @@ pub(super) struct Arrivals<'f, C: Connect> {
     inner: &'f Inner<C>,
     flights: &'f [(ArticleNumber, Flight)],
     why: Why,
+    /// The group that they have to say they are in; none: any.
+    group: Option<&'f str>,
     /// Those that were answered.
     answered: usize,
     /// Places of those among them that have to be asked for elsewhere.
@@ -147,6 +150,7 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             inner,
             flights,
             why,
+            group: None,
             answered: 0,
             passed: Vec::new(),
             taking: Taking::Nothing,
@@ -154,6 +158,13 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             landed: Vec::new(),
             told: Vec::new(),
         }
+    }
+
+    /// The same, from a server that says nothing of the group by number: one that does not say itself that it is in the group has to be
+    /// asked for elsewhere.
+    pub(super) const fn only_in(mut self, group: &'f str) -> Self {
+        self.group = Some(group);
+        self
     }
 
     /// What has come, in order, and the numbers of which the server said something.
@@ -241,16 +252,13 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             self.goes_by(is_last);
             return;
         }
-        if is_last && octets.is_empty() {
-            self.ends(&id, Bytes::copy_from_slice(piece));
-            return;
-        }
         octets.extend_from_slice(piece);
-        if is_last {
-            self.ends(&id, octets.into());
-            return;
-        }
         match Kept::head_len_of(&octets) {
+            Some(_) if self.group.is_some_and(|group| !is_in(group, &octets)) => {
+                self.passed.push(self.answered);
+                self.goes_by(is_last);
+            }
+            _ if is_last => self.ends(&id, octets.into()),
             Some(head_len) => {
                 let coming = Arc::new(Coming::new(id, head_len, octets));
                 self.land(Landed::Coming(Arc::clone(&coming)));
@@ -259,6 +267,12 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             None => self.taking = Taking::Unseen(id, octets),
         }
     }
+}
+
+/// Whether an article says of itself that it is in a group.
+pub(super) fn is_in(group: &str, wire: &[u8]) -> bool {
+    let headers = Headers::scan_stored(wire);
+    headers.is_ok_and(|headers| says_in(&headers, &|name| name == group))
 }
 
 impl<C: Connect> Inner<C> {

@@ -1,15 +1,19 @@
 //! Articles: from memory, from the cache's files, or fetched.
 //!
 //! By number the message-id is found first, so that an article is kept once whatever it was asked for by, and one that the
-//! server has cancelled is not shown.  One that is still coming is shown as it comes.
+//! server has cancelled is not shown.  One that is still coming is shown as it comes.  What may be shown to who may not read all groups
+//! is decided by the header block of what is shown: a server's word about an article that another one has opens nothing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Found, NewsService as _, OverviewRows, Part, ServiceError,
+    ArticleBuf, ArticleQuery, Found, NewsService as _, OverviewRows, Part, Reads, ServiceError,
+    says_in,
 };
+use newsreel_wire::article::Headers;
 use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
 use tokio::time::Instant;
@@ -39,27 +43,53 @@ fn answer(id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ask {
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'r> {
     part: Part,
     /// Whether a reader asks, whose question is counted and noted; else it is looked at here only.
     is_counted: bool,
+    /// Which groups may be read; none: all.
+    reads: Option<Reads<'r>>,
 }
 
-impl Ask {
+impl<'r> Ask<'r> {
     /// What a reader asks for.
-    pub(super) const fn of_reader(part: Part) -> Self {
+    pub(super) const fn of_reader(part: Part, reads: Option<Reads<'r>>) -> Self {
         Self {
             part,
             is_counted: true,
+            reads,
         }
     }
 
     /// What is looked at here.
-    pub(super) const fn unseen(part: Part) -> Self {
+    pub(super) const fn unseen(part: Part, reads: Option<Reads<'r>>) -> Self {
         Self {
             part,
             is_counted: false,
+            reads,
+        }
+    }
+
+    /// The header block of the same, looked at here.
+    pub(super) const fn unseen_head(self) -> Self {
+        Self::unseen(Part::Head, self.reads)
+    }
+
+    /// Whether an article of which the header block, and its end, has come says that it is in a group that may be read.
+    fn shows(self, wire: &[u8]) -> bool {
+        self.reads.is_none_or(|reads| {
+            let headers = Headers::scan_stored(wire);
+            headers.is_ok_and(|headers| says_in(&headers, reads))
+        })
+    }
+
+    /// The same of what came of asking for it.
+    fn shows_landed(self, landed: &Landed) -> bool {
+        match landed {
+            Landed::Found(fetched) => self.shows(&fetched.kept.wire),
+            Landed::Coming(coming) => coming.arriving.seen(|octets| self.shows(octets)),
+            Landed::Missing | Landed::Failed(_) | Landed::Told | Landed::Lost => true,
         }
     }
 
@@ -108,7 +138,7 @@ impl<C: Connect> CServer<C> {
     pub(super) async fn article_of(
         &self,
         query: ArticleQuery<'_>,
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
         let begun = Instant::now();
@@ -128,7 +158,7 @@ impl<C: Connect> CServer<C> {
     }
 
     /// Where an article comes from that is answered with now.
-    fn source(&self, hash: Option<IdHash>, ask: Ask) -> Source {
+    fn source(&self, hash: Option<IdHash>, ask: Ask<'_>) -> Source {
         let hash = hash.filter(|_| ask.counts());
         match hash.is_some_and(|hash| self.inner.unread.is_first(&hash)) {
             true => Source::There,
@@ -140,7 +170,7 @@ impl<C: Connect> CServer<C> {
     fn answer_all(
         &self,
         (id, hash, kept): (&[u8], IdHash, &Kept),
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Source {
         answer(id, kept, ask.part, out);
@@ -167,24 +197,29 @@ impl<C: Connect> CServer<C> {
     async fn by_id(
         &self,
         id: MessageId<'_>,
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<Option<Source>, ServiceError> {
         let inner = &self.inner;
         let hash = inner.keep.id_hash(id);
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
+                if !ask.shows(&kept.wire) {
+                    return Ok(None);
+                }
                 let source = self.answer_all((id.as_bytes(), hash, &kept), ask, out);
                 return Ok(Some(source));
             }
             if ask.part == Part::Stat {
-                let query = ArticleQuery::ById(id);
-                let found = inner.there.article(query, ask.part, out).await?;
-                return Ok(found.map(|_| Source::There));
+                let is_there = self.is_there(id, ask, out).await?;
+                return Ok(is_there.then_some(Source::There));
             }
             let begin = |flight| self.fetch_by_id(id, flight);
             let landing = inner.flights.landing(Wanted::Id(hash), begin);
             let landed = landing.wait().await;
+            if !ask.shows_landed(landed) {
+                return Ok(None);
+            }
             if let ControlFlow::Break(source) = self.came(landed, ask, out).await? {
                 return Ok(source);
             }
@@ -192,11 +227,29 @@ impl<C: Connect> CServer<C> {
         Err(super::Inner::<C>::given_up())
     }
 
+    /// Whether an article that is not kept is there, and is shown.
+    async fn is_there(
+        &self,
+        id: MessageId<'_>,
+        ask: Ask<'_>,
+        out: &mut ArticleBuf,
+    ) -> Result<bool, ServiceError> {
+        let (query, there) = (ArticleQuery::ById(id), &self.inner.there);
+        if ask.reads.is_none() {
+            return Ok(there.article(query, Part::Stat, out).await?.is_some());
+        }
+        let found = there.article(query, Part::Head, out).await?;
+        let is_shown = found.is_some() && ask.shows(&[out.content(), b"\r\n"].concat());
+        out.clear();
+        out.set_id(id.as_bytes());
+        Ok(is_shown)
+    }
+
     /// Answers with what came of asking for an article, unless that has to be done again.
     async fn came(
         &self,
         landed: &Landed,
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<ControlFlow<Option<Source>>, ServiceError> {
         match landed {
@@ -230,7 +283,7 @@ impl<C: Connect> CServer<C> {
         &self,
         coming: &Coming,
         source: Source,
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<bool, ServiceError> {
         let Coming {
@@ -273,7 +326,7 @@ impl<C: Connect> CServer<C> {
         &self,
         group: GroupId,
         number: ArticleNumber,
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<Option<Source>, ServiceError> {
         let inner = &self.inner;
@@ -334,38 +387,58 @@ impl<C: Connect> CServer<C> {
         Err(super::Inner::<C>::given_up())
     }
 
-    /// Answers with an article whose message-id is known, if it is kept.
+    /// Answers with an article whose message-id a group's numbers tell, if it is kept.  To who may not read all groups such a number
+    /// is no word about what was fetched elsewhere: the article says itself where it is.
     async fn answered(
         &self,
         id: &[u8],
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<Option<Source>, ServiceError> {
         let Some(hash) = self.inner.hash_of(id) else {
             return Ok(None);
         };
-        if ask.part == Part::Stat {
+        if ask.part == Part::Stat && !self.inner.shows_kept_only() {
             out.clear();
             out.copy_content(b"");
             out.set_id(id);
             return Ok(Some(Source::Kept));
         }
         let kept = self.kept(hash).await?;
-        Ok(kept.map(|kept| self.answer_all((id, hash, &kept), ask, out)))
+        let shown = kept.filter(|kept| ask.shows(&kept.wire));
+        Ok(shown.map(|kept| self.answer_all((id, hash, &kept), ask, out)))
     }
 
-    /// The overview line of an article by its message-id: from the article, where that is kept.
+    /// The overview line of an article by its message-id: from the article, where that is kept, or a server tells no such lines, or not
+    /// all groups may be read.
     pub(super) async fn overview_of(
         &self,
+        reads: Option<Reads<'_>>,
         id: MessageId<'_>,
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
-        let kept = self.kept(self.inner.keep.id_hash(id)).await?;
-        let line = kept.and_then(|kept| line_of(id.as_bytes(), &kept));
-        if let Some(line) = line {
-            rows.push(ArticleNumber(0), &line);
-            return Ok(true);
+        let there = &self.inner.there;
+        if reads.is_none() {
+            let kept = self.kept(self.inner.keep.id_hash(id)).await?;
+            if let Some(line) = kept.and_then(|kept| line_of(id.as_bytes(), &kept)) {
+                rows.push(ArticleNumber(0), &line);
+                return Ok(true);
+            }
+            if there.overview_by_id(id, rows).await? {
+                return Ok(true);
+            }
+            if there.all_have_over_by_id() {
+                return Ok(false);
+            }
         }
-        self.inner.there.overview_by_id(id, rows).await
+        let (ask, mut whole) = (Ask::unseen(Part::Whole, reads), ArticleBuf::new());
+        if Box::pin(self.by_id(id, ask, &mut whole)).await?.is_none() {
+            return Ok(false);
+        }
+        let kept = Kept::new(Bytes::copy_from_slice(whole.content()));
+        let line = kept.and_then(|kept| line_of(id.as_bytes(), &kept));
+        let line = line.ok_or_else(super::Inner::<C>::given_up)?;
+        rows.push(ArticleNumber(0), &line);
+        Ok(true)
     }
 }

@@ -1,7 +1,7 @@
 //! Articles of a group by the message-ids that their numbers are known to have, from a server beside the one whose numbers these are: so
 //! that equals share what is read by number as they share what is read by message-id.
 //!
-//! What it does not have, or does not answer for, is asked of the one whose numbers they are as if nobody else had been.
+//! What it does not have, or does not answer for, or what does not say itself that it is in the group, is asked of the one whose numbers they are as if nobody else had been.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl<C: Connect> Inner<C> {
         mut flights: Wants,
     ) {
         let now = self.there.now();
-        let mut arrivals = Arrivals::new(self, &flights, Why::Asked);
+        let mut arrivals = Arrivals::new(self, &flights, Why::Asked).only_in(&name);
         // What went wrong there is logged, and nobody is told.
         let _ = self.there.articles_from(server, ids, &mut arrivals).await;
         let left = arrivals.left();

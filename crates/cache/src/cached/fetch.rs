@@ -12,7 +12,7 @@ use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime};
 
-use super::arrivals::{Arrival, Arrivals, Why};
+use super::arrivals::{Arrival, Arrivals, Why, is_in};
 use super::flights::{Flight, Landed, Wanted};
 use super::numbers::Numbers;
 use super::{CServer, Inner};
@@ -243,7 +243,7 @@ fn keep_arrivals(
     let mut lines: Vec<(ArticleNumber, Cow<'_, [u8]>)> = Vec::new();
     let mut made = HashSet::new();
     for (number, fetched, line) in sound {
-        if keep.makes_line(&fetched.kept, line) {
+        if keep.makes_line(&fetched.kept, line) && is_in(name, &fetched.kept.wire) {
             made.insert(number);
             lines.push((number, bare_line(&fetched.id).into()));
         } else {

@@ -29,6 +29,7 @@ pub(super) fn info_of(id: GroupId, kept: &KeptGroup) -> GroupInfo {
         low: kept.low,
         high: kept.high,
         count: kept.count,
+        first: kept.low,
         status: GroupStatus::parse(&kept.status).unwrap_or(GroupStatus::NoPosting),
     }
 }

@@ -8,10 +8,18 @@ use std::sync::Arc;
 
 use newsreel_net::client::Connect;
 use newsreel_service::ServiceError;
+use newsreel_wire::ArticleNumber;
 
 use super::Inner;
 use super::numbers::{Known, Numbers};
 use crate::keep::{KeptGroup, place_of};
+
+/// The articles of a group that are shown.
+pub(super) struct Shown {
+    pub(super) count: u64,
+    /// The lowest number, if there are any.
+    pub(super) first: ArticleNumber,
+}
 
 impl<C: Connect> Inner<C> {
     /// Whether no more is shown of groups than articles that are kept.
@@ -37,17 +45,22 @@ impl<C: Connect> Inner<C> {
         })
     }
 
-    /// How many articles of a group are shown.
-    pub(super) async fn count_shown(
+    /// Which articles of a group are shown.
+    pub(super) async fn shown_of(
         &self,
         name: &Arc<str>,
         group: &KeptGroup,
-    ) -> Result<u64, ServiceError> {
+    ) -> Result<Shown, ServiceError> {
+        let (low, count) = (group.low, group.count);
         if !self.shows_kept_only() {
-            return Ok(group.count);
+            return Ok(Shown { count, first: low });
         }
-        let (name, range) = (Arc::clone(name), (group.low, group.high));
-        self.on_disk(move |keep| keep.count_kept(&name, range))
-            .await
+        let (name, range) = (Arc::clone(name), (low, group.high));
+        let numbers = self.on_disk(move |keep| keep.numbers_kept(&name, range));
+        let numbers = numbers.await?;
+        Ok(Shown {
+            count: numbers.len() as u64,
+            first: numbers.into_iter().min().unwrap_or(low),
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Overview that is made from articles (R22): of those lines the message-id alone is kept, and they are made whenever somebody wants them.
 //!
-//! Where the article has gone the line is not known any more, and the server is asked for it.
+//! Where the article has gone, or another one is kept under that message-id, the line is not known any more, and the server is asked for it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use newsreel_service::ServiceError;
 use newsreel_wire::{ArticleNumber, IdHash, MessageId};
 
 use super::Inner;
-use super::line::line_of;
+use super::line::line_in;
 use super::numbers::{Blocks, Numbers};
 use crate::keep::{BLOCK_NUMBERS, Block, Keep, Kept, places_in};
 
@@ -25,10 +25,10 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Makes it from the article that is found.
-    fn make(&mut self, find: impl FnOnce(&IdHash) -> Option<Arc<Kept>>) {
+    /// Makes it from the article that is found, if that is in the group.
+    fn make(&mut self, group: &str, find: impl FnOnce(&IdHash) -> Option<Arc<Kept>>) {
         let kept = self.hash.as_ref().and_then(find);
-        self.line = kept.and_then(|kept| line_of(&self.id, &kept));
+        self.line = kept.and_then(|kept| line_in(group, &self.id, &kept));
     }
 }
 
@@ -75,13 +75,13 @@ impl<C: Connect> Inner<C> {
     ) -> Result<Option<Blocks>, ServiceError> {
         let mut wanted = wanted(&self.keep, &blocks, range);
         for line in &mut wanted {
-            line.make(|id| self.keep.article_at_hand(id));
+            line.make(name, |id| self.keep.article_at_hand(id));
         }
         if wanted.iter().any(|wanted| wanted.line.is_none()) {
             let name = Arc::clone(name);
             let making = self.on_disk(move |keep| {
                 let missing = wanted.iter_mut().filter(|line| line.line.is_none());
-                missing.for_each(|line| line.make(|id| keep.article_unasked(id)));
+                missing.for_each(|line| line.make(&name, |id| keep.article_unasked(id)));
                 let gone = wanted.iter().filter(|line| line.line.is_none());
                 let gone: Vec<ArticleNumber> = gone.map(|line| line.number).collect();
                 keep.forget_lines(&name, &gone);

@@ -8,7 +8,7 @@ use newsreel_service::posting::Post;
 use newsreel_service::{
     Arriving, ArticleBuf, ArticleQuery, Completion, Connection, Direction, Features, Found,
     GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows,
-    Part, ServiceError, Transfer,
+    Part, Reads, ServiceError, Transfer,
 };
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::newsgroups;
@@ -17,6 +17,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 use tokio::time::Instant;
 
 use super::CServer;
+use super::article::Ask;
 use super::groups::info_of;
 use crate::remote::{RemoteNewnews, Wants};
 
@@ -50,10 +51,15 @@ impl<C: Connect> NewsService for CServer<C> {
         let Some(facts) = self.inner.facts(&asked).await? else {
             return Ok(None);
         };
-        let count = self.inner.count_shown(&asked, &facts).await?;
+        let shown = self.inner.shown_of(&asked, &facts).await?;
         self.inner.counts.groups.answered(is_kept, 0, begun);
         let info = info_of(self.inner.there.group_id(name)?, &facts);
-        Ok(Some(GroupInfo { count, ..info }))
+        let (count, first) = (shown.count, shown.first);
+        Ok(Some(GroupInfo {
+            count,
+            first,
+            ..info
+        }))
     }
 
     async fn groups(
@@ -112,7 +118,16 @@ impl<C: Connect> NewsService for CServer<C> {
         id: MessageId<'_>,
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
-        self.overview_by_id_shown(id, rows).await
+        self.overview_by_id_shown(None, id, rows).await
+    }
+
+    async fn overview_for(
+        &self,
+        reads: Reads<'_>,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        self.overview_by_id_shown(Some(reads), id, rows).await
     }
 
     async fn neighbour(
@@ -131,7 +146,19 @@ impl<C: Connect> NewsService for CServer<C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        self.article_shown(query, part, out).await
+        let ask = Ask::of_reader(part, None);
+        self.article_shown(query, ask, out).await
+    }
+
+    async fn article_for(
+        &self,
+        reads: Reads<'_>,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        let ask = Ask::of_reader(part, Some(reads));
+        self.article_shown(query, ask, out).await
     }
 
     async fn article_here(

@@ -4,7 +4,7 @@
 //! asked for; STAT and lists of numbers tell that it is there, as nobody can have read it.
 
 use newsreel_net::client::Connect;
-use newsreel_service::{ArticleBuf, ArticleQuery, Found, OverviewRows, Part, ServiceError};
+use newsreel_service::{ArticleBuf, ArticleQuery, Found, OverviewRows, Part, Reads, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 
 use super::CServer;
@@ -18,17 +18,7 @@ impl<C: Connect> CServer<C> {
     pub(super) async fn article_shown(
         &self,
         query: ArticleQuery<'_>,
-        part: Part,
-        out: &mut ArticleBuf,
-    ) -> Result<Option<Found>, ServiceError> {
-        self.article_asked(query, Ask::of_reader(part), out).await
-    }
-
-    /// The same, whoever asks for it.
-    async fn article_asked(
-        &self,
-        query: ArticleQuery<'_>,
-        ask: Ask,
+        ask: Ask<'_>,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
         let part = ask.part();
@@ -38,7 +28,7 @@ impl<C: Connect> CServer<C> {
             && part != Part::Stat
         {
             // Boxed: a session that waits is no larger for what few ask for.
-            let hiding = Box::pin(self.is_hidden(censor, query, (part, out.content())));
+            let hiding = Box::pin(self.is_hidden(censor, query, (ask, out.content())));
             if hiding.await? {
                 out.clear();
                 return Ok(None);
@@ -52,12 +42,13 @@ impl<C: Connect> CServer<C> {
         &self,
         censor: &Censor,
         query: ArticleQuery<'_>,
-        (part, content): (Part, &[u8]),
+        (ask, content): (Ask<'_>, &[u8]),
     ) -> Result<bool, ServiceError> {
         let name = match query {
             ArticleQuery::ByNumber(group, _) => self.inner.there.group_name(group),
             ArticleQuery::ById(_) => None,
         };
+        let part = ask.part();
         if part == Part::Whole && Kept::head_len_of(content).is_some() {
             return Ok(censor.hides_article(content, name.as_deref()));
         }
@@ -65,7 +56,7 @@ impl<C: Connect> CServer<C> {
         let block = match part {
             Part::Head => content,
             Part::Stat | Part::Body | Part::Whole => {
-                let looking = self.article_of(query, Ask::unseen(Part::Head), &mut head);
+                let looking = self.article_of(query, ask.unseen_head(), &mut head);
                 if looking.await?.is_none() {
                     return Ok(true);
                 }
@@ -98,19 +89,20 @@ impl<C: Connect> CServer<C> {
     /// The overview line of an article by its message-id, if it is shown.
     pub(super) async fn overview_by_id_shown(
         &self,
+        reads: Option<Reads<'_>>,
         id: MessageId<'_>,
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
         if self.inner.censor.get().is_some() {
             let mut head = ArticleBuf::new();
             let query = ArticleQuery::ById(id);
-            let asking = Ask::unseen(Part::Head);
-            let looking = Box::pin(self.article_asked(query, asking, &mut head));
+            let asking = Ask::unseen(Part::Head, reads);
+            let looking = Box::pin(self.article_shown(query, asking, &mut head));
             if looking.await?.is_none() {
                 return Ok(false);
             }
         }
-        self.overview_of(id, rows).await
+        self.overview_of(reads, id, rows).await
     }
 }
 

@@ -204,16 +204,23 @@ impl Keep {
         Arc::new(block.filled(u128::MAX, kept))
     }
 
-    /// How many articles of a range of a group's numbers are kept.
+    /// Those of a range of a group's numbers of which the articles are kept.
     #[must_use]
-    pub fn count_kept(&self, group: &str, (low, high): (ArticleNumber, ArticleNumber)) -> u64 {
-        let mut ids = Vec::new();
-        let looked = self.table.each_block(group, |number, block| {
-            let lines = block.lines_of(places_in(number, low, high));
-            ids.extend(lines.filter_map(|(_, line)| self.id_of(line)));
+    pub fn numbers_kept(
+        &self,
+        group: &str,
+        (low, high): (ArticleNumber, ArticleNumber),
+    ) -> Vec<ArticleNumber> {
+        let mut articles = Vec::new();
+        let looked = self.table.each_block(group, |block, known| {
+            let lines = known.lines_of(places_in(block, low, high));
+            let number = |place| ArticleNumber(block * BLOCK_NUMBERS + u64::from(place));
+            articles
+                .extend(lines.filter_map(|(place, line)| Some((number(place), self.id_of(line)?))));
         });
         self.told(looked);
-        ids.iter().filter(|id| self.has_article(id)).count() as u64
+        articles.retain(|(_, id)| self.has_article(id));
+        articles.into_iter().map(|(number, _)| number).collect()
     }
 
     /// Whether all is known of a number: that nothing is there, or the article, which is kept.

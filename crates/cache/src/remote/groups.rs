@@ -66,6 +66,7 @@ impl<C: Connect> One<C> {
             low: ArticleNumber(marks.low),
             high: ArticleNumber(marks.high),
             count: marks.count,
+            first: ArticleNumber(marks.low),
             status,
         }))
     }
@@ -265,6 +266,7 @@ impl<C: Connect> RServer<C> {
                     low: row.low,
                     high: row.high,
                     count: row.high.0 + 1 - row.low.0,
+                    first: row.low,
                     status: status_of(&row.status),
                 },
                 status: &row.status,

@@ -160,6 +160,11 @@ impl<C: Connect> RServer<C> {
         one.is_none_or(|one| ids.iter().any(|id| one.lacks(*id)))
     }
 
+    /// Whether what no server tells an overview line of by its message-id is nowhere.
+    pub(crate) fn all_have_over_by_id(&self) -> bool {
+        self.ones.iter().all(One::has_over_by_id)
+    }
+
     /// Asks for overview lines of ranges of a group in one round trip; they are taken range by range as they come, of each no more
     /// than so many octets and a line.
     pub(crate) async fn lines_in(

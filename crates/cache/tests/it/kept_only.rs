@@ -1,6 +1,6 @@
 //! What is shown offline where no more is to be shown than is kept.
 
-use newsreel_service::{ArticleBuf, Direction, NewsService as _};
+use newsreel_service::{ArticleBuf, ArticleQuery, Direction, NewsService as _, Part, ServiceError};
 use newsreel_wire::ArticleNumber;
 
 use crate::cached::{REFRESH_S, rig};
@@ -18,12 +18,12 @@ async fn offline_lists_tell_of_what_is_kept_and_of_nothing_else() {
     rig.to.asked();
     let marks = async || {
         let group = rig.group().await.unwrap();
-        (group.count, group.low.0, group.high.0)
+        (group.count, group.first.0, group.low.0, group.high.0)
     };
     rig.here.set_offline(true).unwrap();
     for age in [0, REFRESH_S] {
         rig.later(age);
-        assert_eq!(marks().await, (3, 1, 300));
+        assert_eq!(marks().await, (3, 5, 1, 300));
         assert_eq!(rig.overview().await, kept);
         assert_eq!(rig.numbers().await, kept);
     }
@@ -40,12 +40,18 @@ async fn offline_lists_tell_of_what_is_kept_and_of_nothing_else() {
         let found = rig.here.neighbour(id, from, direction, &mut out).await;
         assert_eq!(found, Ok(to.map(ArticleNumber)), "{from:?} {direction:?}");
     }
-    // What is asked for all the same is not said to be gone.
+    // What is asked for all the same is not said to be gone, nor to be there.
     assert!(rig.read(7).await.is_err());
     assert_eq!(rig.read(200).await, Ok(true));
+    for (number, found) in [(7, Err(ServiceError::Offline)), (200, Ok(true))] {
+        let query = ArticleQuery::ByNumber(id, ArticleNumber(number));
+        let mut out = ArticleBuf::new();
+        let asked = rig.here.article(query, Part::Stat, &mut out).await;
+        assert_eq!(asked.map(|it| it.is_some()), found, "{number}");
+    }
     assert_eq!(rig.to.asked(), [""; 0]);
     rig.here.set_offline(false).unwrap();
-    assert_eq!(marks().await, (300, 1, 300));
+    assert_eq!(marks().await, (300, 1, 1, 300));
     assert_eq!(rig.overview().await.len(), 300);
     assert_eq!(rig.numbers().await.len(), 300);
 }

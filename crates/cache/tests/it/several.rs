@@ -302,7 +302,7 @@ async fn a_backup_that_is_away_leaves_the_list_whole() {
 }
 
 /// Two servers of one tier with the same articles, the overview of which is known.
-async fn with_equal(count: u64) -> (Rig, To) {
+pub(crate) async fn with_equal(count: u64) -> (Rig, To) {
     let mut rig = rig(count, REFRESH_S);
     let equal = To::default();
     let articles = (1..=count).map(|number| (number + 100, article(number, 500)));
@@ -320,7 +320,7 @@ async fn with_equal(count: u64) -> (Rig, To) {
 }
 
 /// Ten readers, each of which reads every tenth number.
-async fn read_by_ten(rig: &Rig, count: u64) {
+pub(crate) async fn read_by_ten(rig: &Rig, count: u64) {
     let reads = async |last: u64| {
         for number in (1..=count).rev().filter(|number| number % 10 == last) {
             assert_eq!(rig.read(number).await, Ok(true), "{number}");

@@ -148,9 +148,7 @@ impl Toy {
                     .collect();
                 format!("224 lines\r\n{lines}.\r\n")
             }
-            ["ARTICLE" | "STAT", which] => {
-                let is_whole = words[0] == "ARTICLE";
-                let code = if is_whole { 220 } else { 223 };
+            [verb @ ("ARTICLE" | "HEAD" | "STAT"), which] => {
                 let found = match which.parse::<u64>() {
                     Ok(number) => self.articles.get_key_value(&number),
                     Err(_) => self
@@ -159,8 +157,12 @@ impl Toy {
                         .find(|(_, wire)| wire.contains(&format!("Message-ID: {which}\r\n"))),
                 };
                 match found {
-                    Some((number, wire)) if is_whole => article(code, *number, wire) + wire,
-                    Some((number, wire)) => article(code, *number, wire),
+                    Some((number, wire)) if verb == "ARTICLE" => article(220, *number, wire) + wire,
+                    Some((number, wire)) if verb == "HEAD" => {
+                        let head = wire.split("\r\n\r\n").next().unwrap();
+                        format!("{}{head}\r\n.\r\n", article(221, *number, wire))
+                    }
+                    Some((number, wire)) => article(223, *number, wire),
                     None if which.starts_with('<') => "430 none\r\n".to_owned(),
                     None => "423 none\r\n".to_owned(),
                 }

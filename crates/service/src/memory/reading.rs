@@ -25,6 +25,7 @@ impl Group {
             low: ArticleNumber(low),
             high: ArticleNumber(self.high),
             count: self.articles.len() as u64,
+            first: ArticleNumber(low),
             status: GroupStatus::parse(&self.status).unwrap_or(GroupStatus::Open),
         }
     }

@@ -236,6 +236,16 @@ async fn articles_are_read_from_the_side_that_has_them() {
         assert_eq!(by_number, by_id);
         let mut rows = newsreel_service::OverviewRows::default();
         assert!(both.overview_by_id(parsed, &mut rows).await.unwrap());
+        // Who may not read all groups is shown what is in one that he may read, whichever side it is on.
+        for is_read in [true, false] {
+            let (reads, mut out) = (|_: &str| is_read, ArticleBuf::new());
+            let query = ArticleQuery::ById(parsed);
+            let shown = both.article_for(&reads, query, Part::Whole, &mut out);
+            assert_eq!(shown.await.unwrap().is_some(), is_read, "{id}");
+            let mut rows = newsreel_service::OverviewRows::default();
+            let told = both.overview_for(&reads, parsed, &mut rows).await;
+            assert_eq!((told, rows.is_empty()), (Ok(is_read), !is_read), "{id}");
+        }
     }
     // The group of that name there is hidden.
     assert_eq!(both.group(name("m.both")).await.unwrap().unwrap().count, 0);

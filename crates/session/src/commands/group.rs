@@ -67,7 +67,7 @@ where
 pub(super) fn select<S, Io>(core: &mut Core<S, Io>, name: GroupName<'_>, info: &GroupInfo) {
     core.selected = Some(Selected {
         id: info.id,
-        current: (info.count > 0).then_some(info.low),
+        current: (info.count > 0).then_some(info.first),
     });
     core.group_name.clear();
     core.group_name.push_str(name.as_str());

@@ -421,6 +421,17 @@ impl<'a> Walk<'a> {
             let end = (self.at - self.at % PAGE + len).min(self.buffer.geometry().data_end);
             self.window.resize(in_memory(end - self.at), 0);
             match file.read_exact_at(&mut self.window, self.at) {
+                // Somebody cut it: what lies in front of the cut is there.
+                Err(error) if len == PAGE && error.kind() == ErrorKind::ShortRead => {
+                    let got = file.read_at(&mut self.window, self.at)?;
+                    self.window.truncate(got - got % RECORD_HEADER);
+                    if !self.window.is_empty() {
+                        let end = self.at + self.window.len() as u64;
+                        self.has = (self.cycle, self.at..end);
+                        return Ok(Some(self.window.len()));
+                    }
+                    self.at = self.buffer.geometry().data_end - PAGE;
+                }
                 Err(error) if is_nothing(&error) => {}
                 read => {
                     read?;

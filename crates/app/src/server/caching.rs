@@ -429,7 +429,7 @@ async fn service_of(
     let routes = Routes::new(routes);
     take_routes(&keep, &there, config, (&routes, starting)).await?;
     let waiting_max = config.cache.posts_octets;
-    let open = || PostQueue::open(disk.as_ref(), folder, waiting_max);
+    let open = || PostQueue::open(disk, folder, waiting_max);
     let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
     let service = CServer::new(there, keep, config.cache.settings(), queue);
     if config.cache.offline {

@@ -4,22 +4,22 @@
 //! can be had again: a file that cannot be read is never removed, and the server does not start with it.  The layout is in
 //! `docs/formats/cache.md`.  All calls may wait for the disk.
 
+mod file;
 mod post;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_host::{Disk, OpenMode};
+use newsreel_host::Disk;
 use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
-use redb::{
-    Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTransaction,
-};
+use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTransaction};
 
-use crate::keep::{OnDisk, sealed};
+use crate::keep::sealed;
+use file::{Fault, QueueFile, fault};
 
 pub use post::{PostTarget, QueuedPost, Standing};
 
@@ -31,9 +31,6 @@ const AGAIN_MIN: Duration = Duration::from_secs(60);
 
 /// ... but never later.
 const AGAIN_MAX: Duration = Duration::from_secs(3600);
-
-/// What the database has in memory, octets.
-const MEMORY_OCTETS: usize = 1 << 20;
 
 /// Numbers to posts, without their texts.
 const POSTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("posts");
@@ -69,16 +66,10 @@ pub enum QueueError {
 }
 
 type Result<T> = std::result::Result<T, QueueError>;
-type Fault = Box<redb::Error>;
-
-fn fault(error: impl Into<redb::Error>) -> Fault {
-    Box::new(error.into())
-}
 
 /// The queue.
 pub struct PostQueue {
-    database: Database,
-    path: PathBuf,
+    file: QueueFile,
     octets_max: u64,
     /// Who changes a post holds this, so that none is changed from what it was before.
     changing: Mutex<()>,
@@ -102,7 +93,7 @@ impl Drop for InHand<'_> {
 impl fmt::Debug for PostQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostQueue")
-            .field("path", &self.path)
+            .field("path", &self.file.path())
             .field("octets_max", &self.octets_max)
             .finish_non_exhaustive()
     }
@@ -137,78 +128,20 @@ fn pause(tries: u32) -> u64 {
     doubled.min(AGAIN_MAX.as_secs())
 }
 
-fn opened(file: OnDisk) -> std::result::Result<Database, Fault> {
-    let mut builder = Database::builder();
-    builder.set_cache_size(MEMORY_OCTETS);
-    let database = builder.create_with_backend(file).map_err(fault)?;
-    let tables = database.begin_write().map_err(fault)?;
-    tables.open_table(POSTS).map_err(fault)?;
-    tables.open_table(TEXTS).map_err(fault)?;
-    tables.open_table(NEXT).map_err(fault)?;
-    tables.commit().map_err(fault)?;
-    Ok(database)
-}
-
 impl PostQueue {
     /// Opens the queue of a cache's directory, or makes it.
     ///
     /// # Errors
     /// When its file cannot be used.
-    pub fn open(disk: &dyn Disk, directory: &Path, octets_max: u64) -> Result<Self> {
-        let path = directory.join("posts.redb");
-        let wrong = |why: String| QueueError::File {
-            path: path.clone(),
-            why,
-        };
-        let file = disk.open(&path, OpenMode::CreateOrOpen);
-        let file = OnDisk(file.map_err(|error| wrong(error.to_string()))?);
-        let database = match catch_unwind(AssertUnwindSafe(|| opened(file))) {
-            Ok(Ok(database)) => database,
-            Ok(Err(fault)) => return Err(wrong(fault.to_string())),
-            Err(_) => return Err(wrong("it is damaged".to_owned())),
-        };
-        disk.sync_dir(directory)
-            .map_err(|error| wrong(error.to_string()))?;
+    pub fn open(disk: &Arc<dyn Disk>, directory: &Path, octets_max: u64) -> Result<Self> {
         let queue = Self {
-            database,
-            path,
+            file: QueueFile::open(disk, directory.join("posts.redb"))?,
             octets_max,
             changing: Mutex::default(),
             in_hand: Mutex::default(),
         };
         queue.list()?;
         Ok(queue)
-    }
-
-    fn wrong(&self, why: impl Into<String>) -> QueueError {
-        QueueError::File {
-            path: self.path.clone(),
-            why: why.into(),
-        }
-    }
-
-    /// Does something with the database.
-    fn guarded<T>(
-        &self,
-        work: impl FnOnce(&Database) -> std::result::Result<T, Fault>,
-    ) -> Result<T> {
-        match catch_unwind(AssertUnwindSafe(|| work(&self.database))) {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(fault)) => Err(self.wrong(fault.to_string())),
-            Err(_) => Err(self.wrong("it is damaged")),
-        }
-    }
-
-    /// Changes something; on disk when this returns.
-    fn change(
-        &self,
-        changing: impl FnOnce(&WriteTransaction) -> std::result::Result<(), Fault>,
-    ) -> Result<()> {
-        self.guarded(|database| {
-            let writing = database.begin_write().map_err(fault)?;
-            changing(&writing)?;
-            writing.commit().map_err(fault)
-        })
     }
 
     /// Keeps a post: its number.
@@ -232,7 +165,7 @@ impl PostQueue {
             ..post.clone()
         };
         let mut number = 0;
-        self.change(|writing| {
+        self.file.change(|writing| {
             let mut next = writing.open_table(NEXT).map_err(fault)?;
             number = next.get(0).map_err(fault)?.map_or(1, |next| next.value());
             next.insert(0, number + 1).map_err(fault)?;
@@ -247,7 +180,7 @@ impl PostQueue {
     /// # Errors
     /// When the disk fails, or one is damaged.
     pub fn list(&self) -> Result<Vec<(u64, QueuedPost)>> {
-        let all = self.guarded(|database| {
+        let all = self.file.guarded(|database| {
             let reading = database.begin_read().map_err(fault)?;
             let posts = reading.open_table(POSTS).map_err(fault)?;
             let mut all = Vec::new();
@@ -258,7 +191,7 @@ impl PostQueue {
             Ok(all)
         })?;
         let sound = |(number, post): (u64, Option<QueuedPost>)| {
-            let post = post.ok_or_else(|| self.wrong(format!("post {number} is damaged")))?;
+            let post = post.ok_or_else(|| self.file.wrong(format!("post {number} is damaged")))?;
             Ok((number, post))
         };
         all.into_iter().map(sound).collect()
@@ -269,7 +202,7 @@ impl PostQueue {
     /// # Errors
     /// When it is not there, or cannot be read.
     pub fn get(&self, number: u64) -> Result<(QueuedPost, Vec<u8>)> {
-        let found = self.guarded(|database| {
+        let found = self.file.guarded(|database| {
             let reading = database.begin_read().map_err(fault)?;
             let posts = reading.open_table(POSTS).map_err(fault)?;
             let texts = reading.open_table(TEXTS).map_err(fault)?;
@@ -285,7 +218,7 @@ impl PostQueue {
             Ok(Some(decoded(number, post.value()).zip(text)))
         })?;
         let found = found.ok_or(QueueError::Missing(number))?;
-        found.ok_or_else(|| self.wrong(format!("post {number} is damaged")))
+        found.ok_or_else(|| self.file.wrong(format!("post {number} is damaged")))
     }
 
     /// Takes one in hand, to send it or to edit it: what a server is told and what is noted of it are of one text.
@@ -307,7 +240,7 @@ impl PostQueue {
         let _changing = self.changing.lock();
         let (mut post, _) = self.get(number)?;
         change(&mut post);
-        self.change(|writing| {
+        self.file.change(|writing| {
             if post.is_sent() {
                 remove(writing, number)
             } else {
@@ -345,7 +278,7 @@ impl PostQueue {
             octets: text.len() as u64,
             ..edited.clone()
         };
-        self.change(|writing| {
+        self.file.change(|writing| {
             if post.is_sent() {
                 return remove(writing, number);
             }
@@ -401,7 +334,7 @@ impl PostQueue {
         let _in_hand = self.take_in_hand(number)?;
         let _changing = self.changing.lock();
         let (post, _) = self.get(number)?;
-        self.change(|writing| remove(writing, number))?;
+        self.file.change(|writing| remove(writing, number))?;
         Ok(post)
     }
 }

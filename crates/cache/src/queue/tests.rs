@@ -22,9 +22,10 @@ fn post(number: u64, servers: &[&str]) -> QueuedPost {
     }
 }
 
-fn open(disk: &dyn Disk) -> Result<PostQueue> {
+fn open(disk: &(impl Disk + Clone + 'static)) -> Result<PostQueue> {
     disk.create_dir_all(Path::new("/cache")).unwrap();
-    PostQueue::open(disk, Path::new("/cache"), 100)
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    PostQueue::open(&disk, Path::new("/cache"), 100)
 }
 
 #[test]
@@ -110,12 +111,75 @@ fn a_file_that_is_damaged_is_told_of_and_stays() {
     assert!(disk.exists(path).unwrap());
 }
 
+/// It was taken for that of a new cache, and the posts in it were gone without a word.
+#[test]
+fn a_file_that_is_empty_is_told_of_and_stays() {
+    let disk = MemoryDisk::new();
+    drop(open(&disk).unwrap());
+    let path = Path::new("/cache/posts.redb");
+    replace_file(&disk, path, b"").unwrap();
+    let error = open(&disk).unwrap_err().to_string();
+    assert!(
+        error.contains("it is empty") && error.contains("move it away"),
+        "{error}"
+    );
+    assert!(disk.exists(path).unwrap());
+    disk.remove(path).unwrap();
+    assert_eq!(open(&disk).unwrap().list().unwrap(), []);
+}
+
+/// So an empty file is always damage.
+#[test]
+fn a_start_that_breaks_off_leaves_a_whole_file_or_none() {
+    for nth in 2.. {
+        let memory = MemoryDisk::new();
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+        faulty.create_dir_all(Path::new("/cache")).unwrap();
+        faulty.stop_at_change(nth);
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let whole = PostQueue::open(&disk, Path::new("/cache"), 100).is_ok();
+        for after in [memory.crash_losing_all(), memory.clone()] {
+            assert_eq!(open(&after).unwrap().list().unwrap(), [], "{nth}");
+        }
+        if whole && !faulty.stopped() {
+            break;
+        }
+    }
+}
+
+/// It answered every post with 441 until a restart, though there was room again.
+#[test]
+fn a_disk_that_was_full_for_a_moment_takes_posts_again() {
+    for op in [Op::Write, Op::SetLen] {
+        let memory = MemoryDisk::new();
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+        faulty.create_dir_all(Path::new("/cache")).unwrap();
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let queue = PostQueue::open(&disk, Path::new("/cache"), 10 << 20).unwrap();
+        let text = vec![b'x'; 3 << 20];
+        assert_eq!(queue.put(&post(1, &["one"]), TEXT), Ok(1));
+        faulty.add(DiskFault::new(op, "posts.redb", Effect::Full).forever());
+        for _ in 0..3 {
+            assert!(queue.put(&post(2, &["one"]), &text).is_err(), "{op:?}");
+        }
+        faulty.clear();
+        assert_eq!(queue.put(&post(3, &["one"]), &text), Ok(2), "{op:?}");
+        for queue in [queue, open(&memory.crash_losing_all()).unwrap()] {
+            let ids = queue.list().unwrap().into_iter().map(|(_, post)| post.id);
+            assert_eq!(ids.collect::<Vec<_>>(), ["<1@t.example>", "<3@t.example>"]);
+            assert_eq!(queue.get(2).unwrap().1, text);
+        }
+    }
+}
+
 /// What the disk did not take is not said to be taken.
 #[test]
 fn a_disk_that_fails_takes_nothing() {
     for op in [Op::Write, Op::Sync] {
-        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
-        let queue = open(&faulty).unwrap();
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+        faulty.create_dir_all(Path::new("/cache")).unwrap();
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let queue = PostQueue::open(&disk, Path::new("/cache"), 100).unwrap();
         faulty.add(DiskFault::new(op, "posts.redb", Effect::Medium).forever());
         let put = queue.put(&post(1, &["one"]), TEXT);
         assert!(matches!(put, Err(QueueError::File { .. })), "{put:?}");

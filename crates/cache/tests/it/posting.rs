@@ -31,7 +31,7 @@ fn world() -> World {
     let clock = Arc::new(FakeClock::new(1_767_225_600));
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let keep = Keep::open(&disk, &keep_settings()).unwrap();
-    let queue = PostQueue::open(disk.as_ref(), &keep_settings().directory, 1 << 20);
+    let queue = PostQueue::open(&disk, &keep_settings().directory, 1 << 20);
     let queue = Arc::new(queue.unwrap());
     let servers = [(&misc, "misc", "misc.*"), (&local, "local", "local.*")];
     let here = routed(&servers, &clock, keep, REFRESH_S, Some(Arc::clone(&queue)));

@@ -168,14 +168,30 @@ impl Articles {
             large_octets: settings.large_octets,
             written: Written::default(),
         };
-        let floors = articles.reader();
+        articles.forget_what_went(table)?;
+        Ok(articles)
+    }
+
+    /// What lies in segments that went is not known any more.
+    fn forget_what_went(&self, table: &Table) -> Result<()> {
+        let (floors, marks) = (self.reader(), self.marks());
         table.change(false, |change| {
-            for (buffer, floor) in buffers.iter().map(|id| (*id, floors.floor(*id))) {
-                change.forget_below(buffer, floor)?;
+            for buffer in marks.iter().map(|marks| marks.buffer) {
+                change.forget_below(buffer, floors.floor(buffer))?;
             }
             Ok(())
-        })?;
-        Ok(articles)
+        })
+    }
+
+    /// Goes on with a table that is as it was some time ago: of what was placed since nothing is known.
+    pub(super) fn go_on(&self, table: &Table, pins: &Pins) -> Result<()> {
+        self.forget_what_went(table)?;
+        pins.is_unknown();
+        let marks = self.marks();
+        table.change(true, |change| {
+            pins.note(change)?;
+            change.put_marks(&marks, self.sequence)
+        })
     }
 
     pub(super) fn reader(&self) -> Arc<StoreReader> {

@@ -20,6 +20,7 @@ mod wanted;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -81,6 +82,9 @@ const SEGMENTS_MIN: u64 = 8;
 
 /// ... and so many where they may be small enough.
 const SEGMENTS_USUAL: u64 = 16;
+
+/// After so many checkpoints for which there is no table it is tried to open it again: with one every 5 seconds each minute.
+const CHECKPOINTS_IN_VAIN: u32 = 12;
 
 /// What an entry in memory costs beside its octets.
 const ENTRY_OCTETS: u64 = 128;
@@ -253,7 +257,7 @@ pub struct KeptFigures {
     pub memory_octets: u64,
     /// Octets of overview in memory.
     pub overview_memory_octets: u64,
-    /// Nothing is kept but in memory: the table failed.
+    /// Nothing is kept but in memory: the table failed, or its disk did and has not come back.
     pub is_broken: bool,
     /// Which policy says what goes.
     pub policy: PolicyKind,
@@ -294,6 +298,8 @@ pub struct Keep {
     in_memory: Cache<IdHash, Arc<Kept>, Octets>,
     blocks_in_memory: Cache<(Arc<str>, u64), Arc<Block>, Octets>,
     lines: LineLimit,
+    /// Since the table failed.
+    vain_checkpoints: AtomicU32,
     /// Nobody else uses the directory.
     _lock: Box<dyn Lock>,
 }
@@ -363,6 +369,7 @@ impl Keep {
                 Octets,
             ),
             lines: LineLimit::default(),
+            vain_checkpoints: AtomicU32::new(0),
             _lock: lock,
         })
     }
@@ -502,11 +509,37 @@ impl Keep {
         }
     }
 
-    /// Makes all that is kept durable.
+    /// Makes all that is kept durable.  Where the disk failed it is tried every so many times to go on.
     pub fn checkpoint(&self) {
+        if self.table.is_broken() {
+            let vain = self.vain_checkpoints.fetch_add(1, Ordering::AcqRel) + 1;
+            if vain % CHECKPOINTS_IN_VAIN == 0 {
+                self.go_on();
+            }
+            return;
+        }
         let mut articles = self.articles.lock();
         let learnt = self.wanted.learn(&self.table);
         self.told(learnt.and_then(|()| articles.checkpoint(&self.table)));
+    }
+
+    /// Goes on with what was durable when the disk failed, if it can be had.
+    fn go_on(&self) {
+        let articles = self.articles.lock();
+        let _changing = self.changing.lock();
+        if !self.table.reopened() {
+            return;
+        }
+        let overview_octets_max = self.groups.lock().octets_max();
+        let gone_on = articles.go_on(&self.table, &self.pins);
+        let read = gone_on.and_then(|()| Groups::read(&self.table, overview_octets_max));
+        // Why it cannot be used once more was told when it failed first.
+        if let Ok(groups) = read {
+            *self.groups.lock() = groups;
+            self.blocks_in_memory.clear();
+            self.wanted.unlearn();
+            self.table.goes_on();
+        }
     }
 
     /// What went wrong is told, and nothing more is made of it.

@@ -38,6 +38,10 @@ impl Groups {
         })
     }
 
+    pub(super) const fn octets_max(&self) -> u64 {
+        self.overview_octets_max
+    }
+
     /// All groups with their names.
     pub(super) fn rows(&self) -> impl Iterator<Item = (&Box<str>, &Arc<KeptGroup>)> {
         self.rows.iter()

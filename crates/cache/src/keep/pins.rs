@@ -131,6 +131,11 @@ impl Pins {
         state.is_changed |= state.stayed.len() < had;
     }
 
+    /// The table may not know what stays.
+    pub(super) fn is_unknown(&self) {
+        self.state.lock().is_changed = true;
+    }
+
     /// Notes what stays, where that has changed.
     pub(super) fn note(&self, change: &Change<'_>) -> std::result::Result<(), Fault> {
         let pairs: Vec<u8> = {

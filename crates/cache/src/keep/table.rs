@@ -2,7 +2,8 @@
 //!
 //! A change is atomic and seen at once; it is on disk with the next one that is durable.  redb checks what it reads only after a
 //! crash, and may panic where its file rots: that is caught here, ends the table, and removes its file, so that the next
-//! start begins anew.  What the tables hold is in `docs/formats/cache.md`.
+//! start begins anew.  Where the disk failed, be it that it was full, the file stays and can be opened again: what was made durable
+//! is in it.  What the tables hold is in `docs/formats/cache.md`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use newsreel_host::{Disk, OpenMode};
 use newsreel_store::Marks;
 use newsreel_wire::{BufferId, IdHash, Position};
+use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
     TableDefinition, WriteTransaction,
@@ -69,10 +71,16 @@ fn place_of(row: &Row) -> (u16, u64) {
 
 /// The table.
 pub(super) struct Table {
-    database: Database,
+    /// None: it could not be opened again.
+    database: RwLock<Option<Arc<Database>>>,
     disk: Arc<dyn Disk>,
     path: PathBuf,
+    cache_octets: usize,
     is_broken: AtomicBool,
+    /// It is the disk that failed.
+    may_come_back: AtomicBool,
+    /// That it failed was said.
+    is_told: AtomicBool,
     /// Something was changed that is not durable.
     is_changed: AtomicBool,
 }
@@ -103,22 +111,61 @@ fn opened(file: OnDisk, cache_octets: usize) -> std::result::Result<Database, Fa
 impl Table {
     /// Opens it, or makes it.
     pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path, cache_octets: usize) -> Result<Self> {
-        let file = OnDisk(disk.open(path, OpenMode::CreateOrOpen)?);
-        let why = match catch_unwind(AssertUnwindSafe(|| opened(file, cache_octets))) {
-            Ok(Ok(database)) => {
-                return Ok(Self {
-                    database,
-                    disk: Arc::clone(disk),
-                    path: path.to_owned(),
-                    is_broken: AtomicBool::new(false),
-                    is_changed: AtomicBool::new(false),
-                });
-            }
-            Ok(Err(fault)) => fault.to_string(),
-            Err(_) => "it is damaged".to_owned(),
+        let table = Self {
+            database: RwLock::default(),
+            disk: Arc::clone(disk),
+            path: path.to_owned(),
+            cache_octets,
+            is_broken: AtomicBool::new(false),
+            may_come_back: AtomicBool::new(false),
+            is_told: AtomicBool::new(false),
+            is_changed: AtomicBool::new(false),
         };
-        let path = path.to_owned();
-        Err(KeepError::Table { path, why })
+        *table.database.write() = Some(Arc::new(table.database_of(OpenMode::CreateOrOpen)?));
+        Ok(table)
+    }
+
+    fn database_of(&self, mode: OpenMode) -> Result<Database> {
+        let file = OnDisk(self.disk.open(&self.path, mode)?);
+        match catch_unwind(AssertUnwindSafe(|| opened(file, self.cache_octets))) {
+            Ok(Ok(database)) => Ok(database),
+            Ok(Err(fault)) => Err(self.wrong(fault.to_string())),
+            Err(_) => Err(self.wrong("it is damaged".to_owned())),
+        }
+    }
+
+    fn wrong(&self, why: String) -> KeepError {
+        KeepError::Table {
+            path: self.path.clone(),
+            why,
+        }
+    }
+
+    /// Opens it again where the disk failed: it is as it was when it was durable last.  Whether it can be used.
+    pub(super) fn reopened(&self) -> bool {
+        if !self.is_broken() || !self.may_come_back.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut held = self.database.write();
+        if let Some(old) = held.take()
+            && let Err(old) = Arc::try_unwrap(old)
+        {
+            // Somebody has not seen yet that it failed.
+            *held = Some(old);
+            return false;
+        }
+        let Ok(database) = self.database_of(OpenMode::ReadWrite) else {
+            return false;
+        };
+        *held = Some(Arc::new(database));
+        self.is_broken.store(false, Ordering::Release);
+        true
+    }
+
+    /// What is kept goes on after it was opened again.
+    pub(super) fn goes_on(&self) {
+        self.is_told.store(false, Ordering::Release);
+        tracing::info!(target: "newsreel::cache", path = %self.path.display(), "the cache's table can be used again");
     }
 
     /// Whether it failed, and nothing in it is to be had any more.
@@ -136,26 +183,43 @@ impl Table {
         &self,
         work: impl FnOnce(&Database) -> std::result::Result<T, Fault>,
     ) -> Result<T> {
-        let wrong = |why: String| KeepError::Table {
-            path: self.path.clone(),
-            why,
+        let held = match self.is_broken() {
+            true => None,
+            false => self.database.read().clone(),
         };
-        if self.is_broken() {
-            return Err(wrong("it failed before".to_owned()));
-        }
-        let why = match catch_unwind(AssertUnwindSafe(|| work(&self.database))) {
+        let Some(database) = held else {
+            return Err(self.wrong("it failed before".to_owned()));
+        };
+        let (why, is_of_disk) = match catch_unwind(AssertUnwindSafe(|| work(&database))) {
             Ok(Ok(done)) => return Ok(done),
-            Ok(Err(fault)) => fault.to_string(),
-            Err(_) => "it is damaged".to_owned(),
-        };
-        if !self.is_broken.swap(true, Ordering::AcqRel) {
-            tracing::error!(target: "newsreel::cache", path = %self.path.display(), %why,
-                "the cache's table cannot be used; nothing is cached until the next start");
-            if let Err(error) = self.disk.remove(&self.path) {
-                tracing::error!(target: "newsreel::cache", %error, "it cannot be removed");
+            Ok(Err(fault)) => {
+                let is_of_disk = matches!(*fault, redb::Error::Io(_) | redb::Error::PreviousIo);
+                (fault.to_string(), is_of_disk)
             }
+            Err(_) => ("it is damaged".to_owned(), false),
+        };
+        drop(database);
+        if !self.is_broken.swap(true, Ordering::AcqRel) {
+            self.broke(&why, is_of_disk);
         }
-        Err(wrong(why))
+        Err(self.wrong(why))
+    }
+
+    fn broke(&self, why: &str, is_of_disk: bool) {
+        self.may_come_back.store(is_of_disk, Ordering::Release);
+        let is_told = self.is_told.swap(true, Ordering::AcqRel);
+        let path = self.path.display();
+        if is_of_disk {
+            if !is_told {
+                tracing::error!(target: "newsreel::cache", %path, %why,
+                    "the disk of the cache's table failed; nothing is cached until it can be used: it is tried again each minute");
+            }
+            return;
+        }
+        tracing::error!(target: "newsreel::cache", %path, %why, "the cache's table cannot be used; nothing is cached until the next start");
+        if let Err(error) = self.disk.remove(&self.path) {
+            tracing::error!(target: "newsreel::cache", %error, "it cannot be removed");
+        }
     }
 
     /// Where an article lies, and what policies know of it.

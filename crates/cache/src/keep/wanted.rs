@@ -144,6 +144,11 @@ impl Wanted {
         }
     }
 
+    /// The table knows other articles than before: the policy learns anew.
+    pub(super) fn unlearn(&self) {
+        self.state.lock().room = None;
+    }
+
     /// Octets and articles that are wanted.
     pub(super) fn figures(&self) -> (u64, usize) {
         let state = self.state.lock();

@@ -125,7 +125,7 @@ pub(crate) fn said(status: &Value) -> String {
     }
     facts.extend(kept(cache));
     if cache["is_broken"] == true {
-        let what = "the table FAILED: nothing is kept but in memory until the next start";
+        let what = "the table FAILED: nothing is kept but in memory until its disk can be used, or the next start; the log says which";
         facts.push(("trouble", what.to_owned()));
     }
     let mut rows: Vec<Value> = all(&status["asked"]).iter().map(row).collect();

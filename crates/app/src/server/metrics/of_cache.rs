@@ -145,7 +145,7 @@ impl Caching {
         page.value(&[("why", "again")], kept.written.again);
         page.gauge(
             "newsreel_cache_is_broken",
-            "1: the table failed, and nothing is kept until the next start.",
+            "1: the table failed, and nothing is kept until its disk can be used, or the next start.",
         );
         page.value(&[], kept.is_broken.into());
     }

@@ -67,6 +67,14 @@ pub struct Prefetched {
     pub is_cut: bool,
 }
 
+/// What is asked for in one round trip.
+struct Window {
+    /// So many octets at most, or one article.
+    octets_max: u64,
+    /// The first articles of threads: nothing else; none: everything.
+    threads: Option<Arc<Firsts>>,
+}
+
 /// A prefetch under way.
 pub(super) struct Fetching<C: Connect> {
     pub(super) inner: Arc<Inner<C>>,
@@ -75,7 +83,8 @@ pub(super) struct Fetching<C: Connect> {
     pub(super) threads: Option<Arc<Firsts>>,
     pub(super) done: Prefetched,
     tasks: JoinSet<u64>,
-    begun: Instant,
+    /// From when on more may be fetched, by the rate.
+    free_at: Instant,
 }
 
 impl<C: Connect> CServer<C> {
@@ -115,7 +124,7 @@ impl<C: Connect> CServer<C> {
             threads: None,
             done: Prefetched::default(),
             tasks: JoinSet::new(),
-            begun: Instant::now(),
+            free_at: Instant::now(),
         }
     }
 }
@@ -206,10 +215,8 @@ impl<C: Connect> Fetching<C> {
             if self.limits.threads > 0 {
                 firsts_of(&known.blocks, range, firsts);
             }
-            for (numbers, octets) in inner
-                .missing(name, known.blocks, range, self.threads.clone())
-                .await?
-            {
+            let missing = inner.missing(name, known.blocks, range, self.window());
+            for (numbers, octets) in missing.await? {
                 let most = inner.there.connections(name).saturating_sub(1).max(1);
                 while self.tasks.len() >= most {
                     self.joined().await;
@@ -220,7 +227,7 @@ impl<C: Connect> Fetching<C> {
                     return Ok(());
                 }
                 self.fetch((id, name), &numbers, octets);
-                self.pause().await;
+                self.pause(octets).await;
             }
             low = high + 1;
         }
@@ -243,10 +250,23 @@ impl<C: Connect> Fetching<C> {
         }
     }
 
-    /// Waits until no more was fetched than may be in the time.
-    pub(super) async fn pause(&self) {
-        if let Some(us) = (self.done.octets * 1_000_000).checked_div(self.limits.octets_per_s) {
-            tokio::time::sleep_until(self.begun + Duration::from_micros(us)).await;
+    /// What is fetched at once: no more than may be in a second, or one article.
+    fn window(&self) -> Window {
+        let most = self.inner.settings.read_ahead_octets_max;
+        Window {
+            octets_max: match self.limits.octets_per_s {
+                0 => most,
+                rate => most.min(rate),
+            },
+            threads: self.threads.clone(),
+        }
+    }
+
+    /// Waits as long as these octets take by the rate.  Time in which nothing was fetched is not made up for.
+    async fn pause(&mut self, octets: u64) {
+        if let Some(us) = (octets * 1_000_000).checked_div(self.limits.octets_per_s) {
+            self.free_at = self.free_at.max(Instant::now()) + Duration::from_micros(us);
+            tokio::time::sleep_until(self.free_at).await;
         }
     }
 }
@@ -270,9 +290,13 @@ impl<C: Connect> Inner<C> {
         name: &Arc<str>,
         blocks: Blocks,
         range: Numbers,
-        threads: Option<Arc<Firsts>>,
+        window: Window,
     ) -> Result<Vec<(Vec<ArticleNumber>, u64)>, ServiceError> {
-        let (name, octets_max) = (Arc::clone(name), self.settings.read_ahead_octets_max);
+        let name = Arc::clone(name);
+        let Window {
+            octets_max,
+            threads,
+        } = window;
         self.on_disk(move |keep| {
             let mut windows: Vec<(Vec<ArticleNumber>, u64)> = Vec::new();
             for (number, line) in lines(&blocks, range) {

@@ -1,7 +1,8 @@
 //! Lists of the site that a server elsewhere keeps: what it recommends to readers, its moderators, and so on (RFC 6048).
 //!
-//! They are told as one server says them, which is the first that has one, and kept in memory for as long as the list of groups is;
-//! while nobody can be asked what was told last is told again.
+//! They are told as one server says them, which is the first that has one.  What each says is kept in memory for as long as the list of
+//! groups is, and while it cannot be asked, so that no other server's words stand for it.  Of one that cannot be asked and
+//! never was, nothing is known: the next one's are told, and its own as soon as it answers.
 
 use std::collections::HashMap;
 
@@ -23,12 +24,12 @@ const SITE_LIST_OCTETS_MAX: usize = 1 << 20;
 /// What is said in errors.
 const DOING: &str = "LIST";
 
-/// What was said last of a list; none: nobody keeps it.
+/// What a server said last of a list; none: it does not keep it.
 type Said = (Instant, Option<Bytes>);
 
-/// All such lists, by their keywords.  Held while one is fetched, so that it is fetched once for all who want it.
+/// All such lists, by the server's place and their keywords.  Held while one is fetched, so that it is fetched once for all who want it.
 #[derive(Default)]
-pub(super) struct SiteLists(TurnMutex<HashMap<&'static str, Said>>);
+pub(super) struct SiteLists(TurnMutex<HashMap<(usize, &'static str), Said>>);
 
 /// Asks for a list; none: the server does not keep it.
 async fn fetch<Io>(client: &mut Client<Io>, keyword: &str) -> Result<Option<Bytes>, ClientError>
@@ -61,26 +62,11 @@ impl<C: Connect> RServer<C> {
         let mut ones = self.ones.iter();
         ones.any(|one| one.has(|said| said.has_with("LIST", keyword)))
     }
-
-    /// Asks one after the other.  That nobody keeps it is known only when all have said so.
-    async fn fetch_site_list(&self, keyword: &str) -> Result<Option<Bytes>, ServiceError> {
-        let mut failed = None;
-        for at in self.routes.in_turn(|_| 0) {
-            let Some(one) = self.ones.get(at) else {
-                continue;
-            };
-            match one.site_list(keyword).await {
-                Ok(Some(lines)) => return Ok(Some(lines)),
-                Ok(None) => {}
-                Err(error) => failed = Some(error),
-            }
-        }
-        failed.map_or(Ok(None), Err)
-    }
 }
 
 impl SiteLists {
-    /// What is known of a list, after the servers were asked for it where that is too old.
+    /// A list as the first server says it that has one; each is asked where what it said is too old.  That nobody keeps it is known
+    /// only when all have said so.
     pub(super) async fn of<C: Connect>(
         &self,
         there: &RServer<C>,
@@ -88,19 +74,29 @@ impl SiteLists {
     ) -> Result<Option<Bytes>, ServiceError> {
         let refresh = there.common.settings.list_refresh;
         let mut all = self.0.lock().await;
-        let last = all.get(keyword).cloned();
-        if let Some((since, lines)) = &last
-            && since.elapsed() < refresh
-        {
-            return Ok(lines.clone());
-        }
-        match (there.fetch_site_list(keyword).await, last) {
-            (Ok(lines), _) => {
-                all.insert(keyword, (Instant::now(), lines.clone()));
-                Ok(lines)
+        let mut failed = None;
+        for at in there.routes.in_turn(|_| 0) {
+            let Some(one) = there.ones.get(at) else {
+                continue;
+            };
+            let said = match all.get(&(at, keyword)).cloned() {
+                Some((since, lines)) if since.elapsed() < refresh => lines,
+                last => match (one.site_list(keyword).await, last) {
+                    (Ok(lines), _) => {
+                        all.insert((at, keyword), (Instant::now(), lines.clone()));
+                        lines
+                    }
+                    (Err(_), Some((_, Some(lines)))) => Some(lines),
+                    (Err(error), _) => {
+                        failed = Some(error);
+                        None
+                    }
+                },
+            };
+            if said.is_some() {
+                return Ok(said);
             }
-            (Err(_), Some((_, Some(lines)))) => Ok(Some(lines)),
-            (Err(error), _) => Err(error),
         }
+        failed.map_or(Ok(None), Err)
     }
 }

@@ -396,3 +396,23 @@ async fn what_a_server_can_do_is_asked_when_somebody_wants_to_know() {
     assert!(can().await);
     assert_eq!(asked(), [""; 0]);
 }
+
+/// While the first server was away the second one's message of the day was told as if it were the first's, for as long as lists are kept, also
+/// when the first was there again.
+#[tokio::test(start_paused = true)]
+async fn what_a_site_says_of_itself_is_told_of_the_first_server_that_said_it() {
+    let (rig, backup) = with_backup(1);
+    rig.to.0.lock().says = Some(("LIST MOTD", "215 list\r\nfirst\r\n.\r\n"));
+    backup.0.lock().says = Some(("LIST MOTD", "215 list\r\nsecond\r\n.\r\n"));
+    let away = |is_down| rig.to.0.lock().is_down = is_down;
+    let told = async || rig.here.site_list("MOTD").await.unwrap().unwrap();
+    let later = async || tokio::time::advance(Duration::from_secs(61)).await;
+    away(true);
+    assert_eq!(told().await, "second\r\n");
+    away(false);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(told().await, "first\r\n");
+    away(true);
+    later().await;
+    assert_eq!(told().await, "first\r\n");
+}

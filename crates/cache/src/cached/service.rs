@@ -76,7 +76,10 @@ impl<C: Connect> NewsService for CServer<C> {
             false => Wants::All,
         };
         let is_kept = inner.there.has_fresh_list(wants);
-        inner.there.groups(select, cursor, limit, visit).await?;
+        match inner.shows_kept_only() {
+            true => inner.groups_of_kept(select, cursor, limit, visit).await?,
+            false => inner.there.groups(select, cursor, limit, visit).await?,
+        }
         if begins {
             inner.counts.list.answered(is_kept, 0, begun);
         }

@@ -6,7 +6,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use newsreel_host::process::shell_word;
 use newsreel_host::{Disk, RealDisk};
 use newsreel_users::{Change, FILE, PASSWORD_OCTETS_MAX, Users};
@@ -103,7 +103,11 @@ fn users(spool: &SpoolArgs) -> Result<Users> {
     let config = access::config_of(spool)?;
     let path = config.server.spool;
     if !disk.exists(&path)? {
-        return Err(access::no_spool(&path));
+        return Err(anyhow!(
+            "{}; the users of a cache are in its directory (--spool with that of `cache.directory`), which the first start of `newsreel cache` \
+             makes: start it, then add them",
+            access::no_spool(&path)
+        ));
     }
     access::no_foreign_root(&disk, &path)?;
     Ok(Users::new(disk, path.join(FILE)).keeping_scram(config.login.scram))

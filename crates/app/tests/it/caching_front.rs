@@ -104,24 +104,34 @@ fn the_rules_in_front_of_a_cache_are_those_of_a_server() {
         assert!(feeder.takethis(&id(n), groups).starts_with("239"));
     }
     let cache = Cache::of(upstream.address);
+    let add = || {
+        let mut command = newsreel();
+        command.args(["user", "add", "ada", "--spool"]);
+        command.arg(cache.folder.path().join("cache"));
+        let mut adding = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = adding.stdin.take().unwrap();
+        input.write_all(PASSWORD.as_bytes()).unwrap();
+        drop(input);
+        said(adding.wait_with_output().unwrap())
+    };
+    // What was advised makes a spool, which is no place for a cache's users.
+    let too_early = add().unwrap_err();
+    assert!(
+        too_early.contains("the first start of `newsreel cache` makes"),
+        "{too_early}"
+    );
     let secret = cache.folder.path().join("password");
     replace_file(&RealDisk, &secret, PASSWORD.as_bytes()).unwrap();
     let server = cache.serve_with(&format!(
         "[[upstream]]\naddress = \"{}\"\nuser = \"cache\"\npassword_file = {secret:?}\nclear_text = true\n{login}{RULES}",
         upstream.address
     ));
-    let mut command = newsreel();
-    command.args(["user", "add", "ada", "--spool"]);
-    command.arg(cache.folder.path().join("cache"));
-    let mut adding = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = adding.stdin.take().unwrap();
-    input.write_all(PASSWORD.as_bytes()).unwrap();
-    drop(input);
-    said(adding.wait_with_output().unwrap()).unwrap();
+    add().unwrap();
     // All of it is kept, and more than once read.
     let mut ada = NewsClient::connect(server.address);
     log_in(&mut ada, "ada");

@@ -80,11 +80,11 @@ pub struct CacheConfig {
     pub prefetch_octets: u64,
     /// ... and in a second; 0: as fast as it goes.
     pub prefetch_octets_per_s: u64,
-    /// Whether it begins offline: no upstream server is asked, what is kept is served, and posts wait. `newsreel cache offline`
-    /// changes it.
+    /// Whether it is offline where nobody has switched it by `newsreel cache offline`: no upstream server is asked, what is kept is served, and
+    /// posts wait. What was switched holds over restarts.
     pub offline: bool,
     /// Whether no more is shown of groups while it is offline than articles that are kept: lists of numbers, overview, the article before
-    /// and behind, the counts of GROUP and what it selects. What can be read is seen so at once; but newsreaders mark what is missing there as read or
+    /// and behind, the counts of GROUP and LIST COUNTS and what GROUP selects. What can be read is seen so at once; but newsreaders mark what is missing there as read or
     /// expired, and some never show it again.
     pub offline_kept_only: bool,
     /// Posts that wait until the servers that they are for can be asked, octets. 0: none do; what cannot be sent at once is not

@@ -32,7 +32,8 @@ use super::metrics::MetricsDoor;
 use super::running::{Settings, connections, sessions};
 use super::signals::Signals;
 use super::{
-    Beside, Doors, begin_logging, inherited, kept, runtime, settings, tell_listening, waiting_posts,
+    Beside, Doors, begin_logging, inherited, kept, offline, runtime, settings, tell_listening,
+    waiting_posts,
 };
 use crate::config::{self, Config};
 use crate::control::Progress;
@@ -183,6 +184,8 @@ impl Caching {
             } => warm(service, (&named, threads), limits.into(), progress),
             CacheRequest::Offline { offline } => {
                 if let Some(offline) = offline {
+                    let held = offline::hold(&RealDisk, &self.config.cache, offline);
+                    held.map_err(|error| crate::output::chain(&error))?;
                     let set = service.set_offline(offline);
                     set.map_err(|error| error.to_string())?;
                     tracing::info!(target: "newsreel::cache", offline, "as asked");
@@ -432,7 +435,7 @@ async fn service_of(
     let open = || PostQueue::open(disk, folder, waiting_max);
     let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
     let service = CServer::new(there, keep, config.cache.settings(), queue);
-    if config.cache.offline {
+    if offline::begins(disk.as_ref(), &config.cache)? {
         service.set_offline(true)?;
     }
     if let Some(censor) = Censor::new(&config.censor) {

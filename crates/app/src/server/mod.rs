@@ -16,6 +16,7 @@ pub(crate) mod login_program;
 mod logins;
 mod mail;
 pub(crate) mod metrics;
+mod offline;
 pub(crate) mod peers;
 mod running;
 mod signals;

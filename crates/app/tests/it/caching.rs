@@ -789,8 +789,11 @@ fn posts_wait_and_reading_goes_on_without_the_server() {
         assert!(said.starts_with("240"), "{said}");
     }
     server.kill();
-    // It begins as the configuration says, with nobody there.
+    // It begins as it was switched last, with nobody there, and as the configuration says.
     upstream.signal("STOP");
+    let server = cache.serve();
+    is_offline(&server);
+    server.kill();
     let mut command = cache.command();
     let config = cache.folder.path().join("newsreel.toml");
     replace_file(&RealDisk, &config, b"[cache]\noffline = true\n").unwrap();

@@ -32,6 +32,12 @@ const NEVER: (Duration, u64) = (Duration::MAX, u64::MAX);
 /// More than an article takes in a buffer, in the mean.
 const ARTICLE_OCTETS_MAX: u64 = 6144;
 
+/// More than the overview of an article takes.
+const OVERVIEW_OCTETS_MAX: u64 = 512;
+
+/// What a cache keeps of overview at first.
+const OVERVIEW_OCTETS_MIN: u64 = 128 << 20;
+
 /// Groups that change before the list is asked for again.
 const CHANGED_GROUPS: usize = 100;
 
@@ -354,9 +360,11 @@ impl Bench<'_> {
         let directory = self.args.directory.join(format!("cache-{name}"));
         self.machine.disk.create_dir_all(&directory)?;
         let link = Link::to(origin, pace)?;
+        let overview = BUSY as u64 * self.args.articles * OVERVIEW_OCTETS_MAX;
+        let overview = overview.max(OVERVIEW_OCTETS_MIN);
         // What was told stays true all the time: a hit is one however slow the link was before.
         let config = format!(
-            "[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\nrefresh_s = 86400\n{}\n\
+            "[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\noverview_octets = {overview}\nrefresh_s = 86400\n{}\n\
              [[upstream]]\naddress = \"{}\"\ncompress = false\n",
             if more.is_empty() {
                 "list_refresh_s = 86400"

@@ -513,7 +513,7 @@ impl Keep {
     pub fn checkpoint(&self) {
         if self.table.is_broken() {
             let vain = self.vain_checkpoints.fetch_add(1, Ordering::AcqRel) + 1;
-            if vain % CHECKPOINTS_IN_VAIN == 0 {
+            if vain.is_multiple_of(CHECKPOINTS_IN_VAIN) {
                 self.go_on();
             }
             return;

@@ -363,6 +363,21 @@ fn cancelled_articles_are_marked(buffers: &Path) {
     assert_eq!(verified.matches(" the register, which says").count(), 2);
 }
 
+/// A bitmap that is lost tells that all articles were withdrawn; the spool knows better.
+fn a_lost_bitmap_withdraws_nothing(buffers: &Path) {
+    let a = buffers.join("A");
+    let file = RealDisk.open(&a, OpenMode::ReadWrite);
+    file.unwrap().write_at(&[0; 4096], 8192).unwrap();
+    let dumped = newsreel().args(["store", "dump"]).arg(&a).output().unwrap();
+    let (text, warned) = (
+        String::from_utf8_lossy(&dumped.stdout),
+        String::from_utf8_lossy(&dumped.stderr),
+    );
+    let (lines, withdrawn) = (text.lines().count(), text.matches("WITHDRAWN").count());
+    assert!(lines > 2 && withdrawn <= 1, "{text}");
+    assert!(warned.contains("the bitmap is damaged"), "{warned}");
+}
+
 /// Buffers with blocks of so many octets.
 fn with_blocks(octets: u32) -> Spool {
     let with = format!("octets = \"8MiB\"\nblock_octets = {octets}");
@@ -407,6 +422,7 @@ fn is_attached(old: &Spool, spool: &Spool) {
     cancelled_articles_are_marked(&spool.path().join("buffers"));
     server.stop();
     cancelled_articles_are_marked(&spool.path().join("buffers"));
+    a_lost_bitmap_withdraws_nothing(&spool.path().join("buffers"));
     let again = spool.json(&command);
     assert_eq!((&again["taken"], &again["known"]), (&json!(0), &json!(30)));
     let error = spool.error(&["store", "attach", "/nowhere"]);

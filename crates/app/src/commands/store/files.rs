@@ -424,6 +424,7 @@ fn listed(
     for place in &totals.places {
         output::warning(place);
     }
+    marks.tell(path);
     if marks.is_alone() {
         output::warning(
             "it lies in no spool: of what was cancelled, expired or moved only that is told of which a \

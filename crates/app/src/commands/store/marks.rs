@@ -34,6 +34,8 @@ pub(super) struct Marks {
     spool: Option<Access>,
     /// There is nobody to ask.
     is_alone: bool,
+    /// Articles that the spool has and of which the file tells that they were withdrawn.
+    contradicted: u64,
 }
 
 impl Marks {
@@ -66,6 +68,7 @@ impl Marks {
             Ok(spool) => Ok(Self {
                 spool,
                 is_alone: false,
+                contradicted: 0,
             }),
             Err(error) if named.is_some() => Err(error),
             Err(error) => {
@@ -109,7 +112,11 @@ impl Marks {
         let answer = access.ask_quietly(Request::StoreWithdrawn { articles })?;
         let answers = answer.as_array().into_iter().flatten();
         for (row, answer) in rows.iter_mut().zip(answers) {
-            row.is_withdrawn |= *answer == Value::Bool(true);
+            // What the spool does not know the file may.
+            if let Value::Bool(is_withdrawn) = *answer {
+                self.contradicted += u64::from(row.is_withdrawn && !is_withdrawn);
+                row.is_withdrawn = is_withdrawn;
+            }
         }
         Ok(())
     }
@@ -118,12 +125,25 @@ impl Marks {
         Self {
             spool: None,
             is_alone,
+            contradicted: 0,
         }
     }
 
     /// Whether there was nobody to ask.
     pub(super) const fn is_alone(&self) -> bool {
         self.is_alone
+    }
+
+    /// Tells of what the file says wrongly, once all was marked.
+    pub(super) fn tell(&self, path: &Path) {
+        if self.contradicted > 0 {
+            output::warning(&format!(
+                "{}: the bitmap is damaged, or what is noted behind a segment: of {} articles that the spool has it tells that they were \
+                 withdrawn. They are taken as there; `newsreel store scrub` writes a bitmap again",
+                path.display(),
+                self.contradicted
+            ));
+        }
     }
 
     /// Ends it.

@@ -35,11 +35,6 @@ const ALL_SHOWN: &str = "it is read by its records, and which of them were withd
 /// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
 pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let file = disk.open(path, OpenMode::Read)?;
-    let wrong = |why: String| Error::Buffer {
-        name: path.file_name().unwrap_or_default().display().to_string(),
-        path: path.to_path_buf(),
-        why,
-    };
     let mut config = BufferConfig {
         name: String::new(),
         path: None,
@@ -65,29 +60,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         may_be_cut: true,
     };
     let is_rescued = !matches!(headers, Headers::Sound(..));
-    let (header, complaint) = match headers {
-        Headers::Sound(header, _, complaint) => (*header, complaint),
-        Headers::Damaged(why) => return Err(wrong(why)),
-        // Too small for one.
-        Headers::Blank if new_header(&owner, BufferId(0)).is_err() => {
-            return Err(wrong("it is empty".to_owned()));
-        }
-        Headers::Blank => rescued(file.as_ref(), &owner, BLANK)?.ok_or_else(|| {
-            wrong(format!(
-                "{BLANK}, and no records were found in it: nothing was ever written to it, or nothing is left of that"
-            ))
-        })?,
-        // Too small for one: a text, mostly.
-        Headers::Lost(_) if new_header(&owner, BufferId(0)).is_err() => {
-            return Err(wrong("this is no file of a buffer or segment".to_owned()));
-        }
-        Headers::Lost(why) => rescued(file.as_ref(), &owner, &why)?.ok_or_else(|| {
-            wrong(format!(
-                "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
-                 left of it"
-            ))
-        })?,
-    };
+    let (header, complaint) = header_of(headers, file.as_ref(), &owner)?;
     let config = BufferConfig {
         octets: header.octets,
         ..config.clone()
@@ -110,6 +83,43 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     look_at_dictionary(&cyclic)?;
     find_end(&cyclic.buffer)?;
     Ok(cyclic.buffer)
+}
+
+/// What the copies of its header say, or else its records, and what is to be said of that.
+fn header_of(
+    headers: Headers,
+    file: &dyn File,
+    owner: &Owner<'_>,
+) -> Result<(FileHeader, Option<String>)> {
+    let path = owner.path;
+    let wrong = |why: String| Error::Buffer {
+        name: path.file_name().unwrap_or_default().display().to_string(),
+        path: path.to_path_buf(),
+        why,
+    };
+    Ok(match headers {
+        Headers::Sound(header, _, complaint) => (*header, complaint),
+        Headers::Damaged(why) => return Err(wrong(why)),
+        // Too small for one.
+        Headers::Blank if new_header(owner, BufferId(0)).is_err() => {
+            return Err(wrong("it is empty".to_owned()));
+        }
+        Headers::Blank => rescued(file, owner, BLANK)?.ok_or_else(|| {
+            wrong(format!(
+                "{BLANK}, and no records were found in it: nothing was ever written to it, or nothing is left of that"
+            ))
+        })?,
+        // Too small for one: a text, mostly.
+        Headers::Lost(_) if new_header(owner, BufferId(0)).is_err() => {
+            return Err(wrong("this is no file of a buffer or segment".to_owned()));
+        }
+        Headers::Lost(why) => rescued(file, owner, &why)?.ok_or_else(|| {
+            wrong(format!(
+                "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
+                 left of it"
+            ))
+        })?,
+    })
 }
 
 /// A header made of its records, where those tell how to read it, and what is to be said of that.

@@ -41,9 +41,15 @@ pub(super) fn header(
     let Some(geometry) = Geometry::of(header.octets, header.block) else {
         return Ok(None);
     };
-    match signed(file, &geometry)? {
-        Signed::By(key, records) => of_records(file, owner, header, (key, records)),
-        Signed::Blank | Signed::Unknown => Ok(None),
+    let signed = match signed(file, &geometry)? {
+        Signed::By(key, records) => Some((key, records)),
+        Signed::Blank => None,
+        // All of the first ones may have been overwritten.
+        Signed::Unknown => signed_anywhere(file, header.octets)?,
+    };
+    match signed {
+        Some(signed) => of_records(file, owner, header, signed),
+        None => Ok(None),
     }
 }
 

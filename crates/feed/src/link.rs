@@ -243,6 +243,15 @@ impl Link {
                     if is_gone {
                         let now = self.worker.now();
                         self.worker.feed.queue.lock().is_gone(&item.offered, now);
+                        let feed = &self.worker.feed;
+                        let (peer, feed) = (&feed.peer.name, &feed.config.name);
+                        let id = item.offered.id.as_ref();
+                        tracing::warn!(
+                            peer,
+                            feed,
+                            id,
+                            "the article was gone before it could be sent"
+                        );
                     } else {
                         self.worker
                             .feed

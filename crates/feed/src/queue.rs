@@ -353,12 +353,8 @@ impl Queue {
             Some(_) => 0,
         };
         while left > 0 {
-            let due = self
-                .deferred
-                .first_entry()
-                .filter(|it| it.key().0 <= now_ms);
-            let Some(item) = due
-                .map(|it| it.remove())
+            let Some(item) = self
+                .take_due(now_ms)
                 .or_else(|| self.waiting.pop_front())
                 .or_else(|| self.late.pop_front())
             else {
@@ -367,6 +363,20 @@ impl Queue {
             out.push(item);
             left -= 1;
         }
+    }
+
+    /// An article whose time has come. One at which connections end lets others go first, until one of them has gone through or none waits:
+    /// connections are made again after as long as it is put off, and each would end at it.
+    fn take_due(&mut self, now_ms: u64) -> Option<Item> {
+        let (settled, are_others) = (
+            self.tally.settled(),
+            !self.waiting.is_empty() || !self.late.is_empty(),
+        );
+        let lets_others = |item: &Item| item.ends > 1 && item.settled_then == settled && are_others;
+        let mut due = self.deferred.range(..=(now_ms, Sequence(u64::MAX)));
+        let (at, _) = due.find(|(_, item)| !lets_others(item))?;
+        let at = *at;
+        self.deferred.remove(&at)
     }
 
     /// Whether articles wait for their time.
@@ -619,14 +629,21 @@ mod tests {
         let first = taken(&mut queue, 1, now_ms).remove(0);
         assert_eq!(first.offered.sequence, Sequence(1));
         assert!(queue.blame(first, now_ms).is_none());
-        assert_eq!(numbers(&taken(&mut queue, 1, now_ms)), [2]);
+        // However late the next connection is made, others go before it.
+        let second = taken(&mut queue, 2, now_ms + 3_600_000);
+        assert_eq!(numbers(&second), [2, 3]);
+        queue.give_back(second);
         let due = |queue: &mut Queue, now_ms: &mut u64| loop {
             *now_ms += 500;
-            let due = taken(queue, 1, *now_ms).remove(0);
-            if due.offered.sequence == Sequence(1) {
-                return due;
+            let mut others = taken(queue, 100, *now_ms);
+            let first = others
+                .iter()
+                .position(|item| item.offered.sequence == Sequence(1));
+            let first = first.map(|at| others.remove(at));
+            queue.give_back(others);
+            if let Some(first) = first {
+                return first;
             }
-            queue.give_back(vec![due]);
         };
         // While nothing goes through, it is not the article.
         for _ in 0..30 {

@@ -376,7 +376,7 @@ fn fate(of: &Value) -> (String, bool) {
         }
         "in-log" => "waits in the log".to_owned(),
         "passed" => {
-            "the feed is behind it: it was settled, given up or not let out, longer ago than is remembered"
+            "the feed is behind it and remembers no more of it: it was settled, dropped or not let out, or missed, since its log was gone"
                 .to_owned()
         }
         _ => return (String::new(), false),

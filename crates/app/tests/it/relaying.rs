@@ -19,6 +19,8 @@ use crate::slow_link::SlowLink;
 use crate::spool::{Server, Spool};
 
 const ROUND_TRIP: Duration = Duration::from_millis(10);
+/// One in so many pieces is lost.
+const LOSS: u64 = 20;
 
 fn free() -> SocketAddr {
     ([127, 0, 0, 1], free_ports().unwrap()).into()
@@ -299,7 +301,7 @@ fn everything_arrives_once_through_inn() {
     left.has_exactly(&given);
 }
 
-/// Four servers in a ring, each of which sends to both sides, over links with a delay that lose their connections.
+/// Four servers in a ring, each of which sends to both sides, over links with a delay and losses, whose connections are cut.
 #[test]
 fn everything_arrives_once_in_a_ring() {
     let samples = articles(400);
@@ -307,7 +309,10 @@ fn everything_arrives_once_in_a_ring() {
     let names = ["a.example", "b.example", "c.example", "d.example"];
     let addresses = names.map(|_| free());
     let links: Vec<[SlowLink; 2]> = (0..4)
-        .map(|at| [(at + 1) % 4, (at + 3) % 4].map(|to| SlowLink::to(addresses[to], ROUND_TRIP)))
+        .map(|at| {
+            [(at + 1) % 4, (at + 3) % 4]
+                .map(|to| SlowLink::with_loss(addresses[to], ROUND_TRIP, LOSS))
+        })
         .collect();
     let mut sites: Vec<Site> = (0..4)
         .map(|at| {

@@ -1,5 +1,8 @@
 //! A link that takes its time: octets come out behind it half a round trip after they went in, in either direction.
 //!
+//! It may lose pieces, as a connection feels that: what is lost comes after the time in which it is sent again, and all behind it waits.
+//! (The kernel's netem does this to packets, where it has that; not all have.)
+//!
 //! It counts round trips as a client pays for them: how often something was said after an answer.
 
 use std::io::{Read as _, Write as _};
@@ -14,6 +17,18 @@ use tokio::time::Instant;
 
 /// Pieces that are on their way at once.
 const PIECES_MAX: usize = 4096;
+
+/// In so much time TCP sends a piece again at the earliest (RFC 6298 as Linux has it).
+const SENT_AGAIN: Duration = Duration::from_millis(200);
+
+/// What it does to what goes over it.
+#[derive(Debug, Clone, Copy)]
+struct Weather {
+    /// One way.
+    delay: Duration,
+    /// One in so many pieces is lost.
+    loss: Option<u64>,
+}
 
 /// What went over it.
 #[derive(Debug, Default)]
@@ -33,6 +48,19 @@ pub(crate) struct SlowLink {
 impl SlowLink {
     /// A link to a server.
     pub(crate) fn to(server: SocketAddr, round_trip: Duration) -> Self {
+        Self::of(server, round_trip, None)
+    }
+
+    /// The same that loses one in so many pieces.
+    pub(crate) fn with_loss(server: SocketAddr, round_trip: Duration, one_in: u64) -> Self {
+        Self::of(server, round_trip, Some(one_in))
+    }
+
+    fn of(server: SocketAddr, round_trip: Duration, loss: Option<u64>) -> Self {
+        let weather = Weather {
+            delay: round_trip / 2,
+            loss,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Seen::default());
@@ -45,7 +73,7 @@ impl SlowLink {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) else {
                     continue;
                 };
-                connect(client, server, round_trip / 2, &seen_there);
+                connect(client, server, weather, &seen_there);
             }
         });
         Self {
@@ -81,7 +109,7 @@ impl Drop for SlowLink {
 }
 
 /// Joins two connections; its threads end with them.
-fn connect(client: TcpStream, server: TcpStream, delay: Duration, seen: &Arc<Seen>) {
+fn connect(client: TcpStream, server: TcpStream, weather: Weather, seen: &Arc<Seen>) {
     for stream in [&client, &server] {
         stream.set_nodelay(true).unwrap();
         let other = stream.try_clone().unwrap();
@@ -102,16 +130,20 @@ fn connect(client: TcpStream, server: TcpStream, delay: Duration, seen: &Arc<See
         let (seen, is_answered) = (Arc::clone(seen), Arc::clone(&is_answered));
         spawn(move || {
             let mut piece = vec![0; 64 << 10];
+            let mut pieces = 0_u64;
             while let Ok(len @ 1..) = from.read(&mut piece) {
                 if !is_asking {
                     is_answered.store(true, Ordering::Release);
                 } else if is_answered.swap(false, Ordering::AcqRel) {
                     seen.round_trips.fetch_add(1, Ordering::AcqRel);
                 }
-                if put
-                    .send((Instant::now() + delay, piece[..len].to_vec()))
-                    .is_err()
-                {
+                pieces += 1;
+                let is_lost = weather
+                    .loss
+                    .is_some_and(|one_in| pieces.is_multiple_of(one_in));
+                let again = if is_lost { SENT_AGAIN } else { Duration::ZERO };
+                let due = Instant::now() + weather.delay + again;
+                if put.send((due, piece[..len].to_vec())).is_err() {
                     return;
                 }
             }

@@ -388,7 +388,7 @@ impl<C: Connect> CServer<C> {
     }
 
     /// Answers with an article whose message-id a group's numbers tell, if it is kept.  To who may not read all groups such a number
-    /// is no word about what was fetched elsewhere: the article says itself where it is.
+    /// is no word about what was fetched elsewhere, if there is another server: the article says itself where it is.
     async fn answered(
         &self,
         id: &[u8],
@@ -405,7 +405,8 @@ impl<C: Connect> CServer<C> {
             return Ok(Some(Source::Kept));
         }
         let kept = self.kept(hash).await?;
-        let shown = kept.filter(|kept| ask.shows(&kept.wire));
+        let is_from_there = !self.inner.there.has_others();
+        let shown = kept.filter(|kept| is_from_there || ask.shows(&kept.wire));
         Ok(shown.map(|kept| self.answer_all((id, hash, &kept), ask, out)))
     }
 

@@ -243,7 +243,8 @@ fn keep_arrivals(
     let mut lines: Vec<(ArticleNumber, Cow<'_, [u8]>)> = Vec::new();
     let mut made = HashSet::new();
     for (number, fetched, line) in sound {
-        if keep.makes_line(&fetched.kept, line) && is_in(name, &fetched.kept.wire) {
+        let is_made = keep.makes_line(&fetched.kept, line) && is_in(name, &fetched.kept.wire);
+        if is_made && !keep.has_another(fetched) {
             made.insert(number);
             lines.push((number, bare_line(&fetched.id).into()));
         } else {

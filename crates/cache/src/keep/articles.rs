@@ -546,8 +546,17 @@ impl Keep {
                 .is_some_and(|row| self.reader.is_live(&row.token))
     }
 
-    /// Keeps articles.
+    /// Whether another article is kept under the message-id of one that came: it stays, whoever sends another one.
+    #[must_use]
+    pub fn has_another(&self, came: &Fetched) -> bool {
+        let kept = self.article_unasked(&came.hash);
+        kept.is_some_and(|kept| kept.wire != came.kept.wire)
+    }
+
+    /// Keeps articles, but those under whose message-ids others are kept.
     pub fn keep_articles(&self, articles: &[Fetched], now: UnixTime) {
+        let new = articles.iter().filter(|came| !self.has_another(came));
+        let articles = &*new.cloned().collect::<Vec<_>>();
         for fetched in articles {
             self.in_memory
                 .insert(fetched.hash, Arc::clone(&fetched.kept));

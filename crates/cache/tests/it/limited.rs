@@ -110,7 +110,7 @@ async fn a_number_does_not_open_anothers_private_article() {
         // The server has it no more: that is no reason to show the other.
         (Part::Whole, None),
     ] {
-        let (rig, _ada) = with_private(false);
+        let (rig, ada) = with_private(false);
         assert_eq!(rig.overview().await, [1, 2, 3, 4, 5]);
         let whole = rig.read_by_id(FIRST, Part::Whole).await.unwrap();
         assert_eq!(whole, private(1).as_bytes());
@@ -129,7 +129,33 @@ async fn a_number_does_not_open_anothers_private_article() {
         let shown = read(&rig, number, part).await.unwrap();
         assert_eq!(shown.as_deref(), own.map(str::as_bytes), "{part:?}");
         assert!(rig.to.asked().contains(&"ARTICLE 1".to_owned()));
+        // What is kept of the private one stays: nobody replaces the article of another.
+        rig.here.stop().await;
+        ada.asked();
+        let whole = rig.read_by_id(FIRST, Part::Whole).await.unwrap();
+        assert_eq!(whole, private(1).as_bytes());
+        assert_eq!(ada.asked(), [""; 0]);
     }
+}
+
+/// Articles of a server that names no groups in them, or others, were fetched anew for each such reader, and offline not shown.
+#[tokio::test]
+async fn a_number_of_the_only_server_is_its_word() {
+    let rig = rig(5, REFRESH_S);
+    for wire in rig.to.0.lock().articles.values_mut() {
+        *wire = wire.replace("misc.test", "other.name");
+    }
+    let id = rig.group().await.unwrap().id;
+    let number = ArticleQuery::ByNumber(id, ArticleNumber(1));
+    let first = read(&rig, number, Part::Whole).await.unwrap();
+    assert!(first.is_some());
+    rig.here.stop().await;
+    rig.to.asked();
+    for is_offline in [false, true] {
+        rig.here.set_offline(is_offline).unwrap();
+        assert_eq!(read(&rig, number, Part::Whole).await, Ok(first.clone()));
+    }
+    assert_eq!(rig.to.asked(), [""; 0]);
 }
 
 /// Nor does it by the overview that is made from what is kept.

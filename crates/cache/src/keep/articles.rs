@@ -503,9 +503,8 @@ impl Keep {
     fn read(&self, id: &IdHash) -> Option<Kept> {
         let token = self.told(self.table.article(id))??.token;
         let mut memory = Vec::new();
-        let read = self
-            .reader
-            .read(&token, Want::Whole, Blocking::Yes, &mut memory);
+        let reader = self.reader.get()?;
+        let read = reader.read(&token, Want::Whole, Blocking::Yes, &mut memory);
         let stored = match read {
             Ok(stored) if stored.id_hash == *id => stored,
             Ok(_) | Err(ReadError::Gone) => return None,
@@ -521,6 +520,12 @@ impl Keep {
         Some(Kept::with_head(wire, stored.head_len))
     }
 
+    /// Whether an article lies there still.
+    pub(super) fn is_live(&self, token: &Token) -> bool {
+        let reader = self.reader.get();
+        reader.is_some_and(|reader| reader.is_live(token))
+    }
+
     /// Whether the overview line of an article is made from it whenever it is wanted (R22), and not kept.
     #[must_use]
     pub fn makes_line(&self, kept: &Kept, line: &[u8]) -> bool {
@@ -532,7 +537,7 @@ impl Keep {
     #[must_use]
     pub fn article_octets(&self, id: &IdHash) -> Option<u64> {
         let row = self.told(self.table.article(id)).flatten()?;
-        let is_live = self.reader.is_live(&row.token);
+        let is_live = self.is_live(&row.token);
         is_live.then(|| row.token.len().into())
     }
 
@@ -543,7 +548,7 @@ impl Keep {
             || self
                 .told(self.table.article(id))
                 .flatten()
-                .is_some_and(|row| self.reader.is_live(&row.token))
+                .is_some_and(|row| self.is_live(&row.token))
     }
 
     /// Whether another article is kept under the message-id of one that came: it stays, whoever sends another one.
@@ -562,6 +567,9 @@ impl Keep {
                 .insert(fetched.hash, Arc::clone(&fetched.kept));
         }
         let mut placing = self.articles.lock();
+        let Some(placing) = placing.as_mut() else {
+            return;
+        };
         // Before anything goes the policy has to know what is there.
         let learnt = self.wanted.learn(&self.table);
         let keep = |()| placing.keep(&self.table, (&self.wanted, &self.pins), articles, now);

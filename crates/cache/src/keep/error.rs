@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use newsreel_host::ErrorKind;
+
 /// An error of the cache's own files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,9 +24,38 @@ pub enum KeepError {
         /// What is wrong.
         why: String,
     },
+    /// The table's disk cannot be used.
+    #[error("the cache's table {}: {why}; nothing of it was removed", path.display())]
+    Disk {
+        /// Its file.
+        path: PathBuf,
+        /// What the disk said.
+        why: String,
+    },
     /// The settings contradict themselves.
     #[error("the cache: {0}")]
     Settings(String),
+}
+
+impl KeepError {
+    /// Whether the disk failed or is full, so that what lies there may be good.
+    pub(super) fn is_of_disk(&self) -> bool {
+        match self {
+            Self::Host(error) | Self::Store(newsreel_store::Error::Host(error)) => {
+                is_of_disk(error)
+            }
+            Self::Disk { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether it is the disk that failed, and not a file that is cut, gone or something else.
+pub(super) const fn is_of_disk(error: &newsreel_host::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Full | ErrorKind::Io | ErrorKind::Stopped
+    )
 }
 
 /// Its result.

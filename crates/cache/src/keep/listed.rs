@@ -76,7 +76,7 @@ impl Keep {
     /// Every article that is there.
     fn each_live(&self, mut visit: impl FnMut(&IdHash, Row)) -> Result<()> {
         self.table.each_article(|id, row| {
-            if self.reader.is_live(&row.token) {
+            if self.is_live(&row.token) {
                 visit(id, row);
             }
         })
@@ -150,9 +150,8 @@ impl Keep {
     /// The message-id of an article that is kept, from its text.
     fn message_id_of(&self, id: &IdHash, row: &Row) -> Option<String> {
         let mut memory = Vec::new();
-        let read = self
-            .reader
-            .read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
+        let reader = self.reader.get()?;
+        let read = reader.read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
         let stored = read.ok().filter(|stored| stored.id_hash == *id)?;
         let headers = Headers::scan_stored(memory.get(stored.octets)?).ok()?;
         let text = headers.content(Known::MessageId)?;
@@ -180,7 +179,7 @@ impl Keep {
         };
         for id in &going {
             let row = self.told(self.table.article(id)).flatten();
-            let live = row.filter(|row| self.reader.is_live(&row.token));
+            let live = row.filter(|row| self.is_live(&row.token));
             live.iter().for_each(&mut count);
         }
         if !names.is_empty() {

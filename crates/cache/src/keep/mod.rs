@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use newsreel_host::{Disk, Lock, random_bytes};
+use newsreel_host::{Disk, Lock, OpenMode, random_bytes};
 use newsreel_index::id_hash;
 use newsreel_net::LineLimit;
 use newsreel_store::StoreReader;
@@ -242,6 +242,22 @@ pub struct Renumbered {
     pub to: String,
 }
 
+/// The groups whose numbers come from another server than by the routes that were noted.
+fn renumbered(before: Option<Vec<u8>>, routes: &Routes, groups: &Groups) -> Vec<Renumbered> {
+    let Some(before) = before.as_deref().and_then(Routes::decode) else {
+        return Vec::new();
+    };
+    let renumbered = groups.names().filter_map(|name| {
+        let (from, to) = (before.numbering_name(name)?, routes.numbering_name(name)?);
+        (from != to).then(|| Renumbered {
+            group: name.clone(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+        })
+    });
+    renumbered.collect()
+}
+
 /// What is kept, in figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFigures {
@@ -284,11 +300,18 @@ struct Made {
 
 /// What is kept.
 pub struct Keep {
-    key: [u8; 32],
+    disk: Arc<dyn Disk>,
+    settings: KeepSettings,
+    key: OnceLock<[u8; 32]>,
+    /// For what is in memory only, until the key is had.
+    key_meanwhile: [u8; 32],
     made: Made,
     table: Table,
-    reader: Arc<StoreReader>,
-    articles: Mutex<Articles>,
+    reader: OnceLock<Arc<StoreReader>>,
+    /// None: the disk failed at the start, and has not come back.
+    articles: Mutex<Option<Articles>>,
+    /// Which server each group's numbers come from, as far as that was said.
+    routes: Mutex<Option<Routes>>,
     wanted: Wanted,
     pins: Pins,
     /// Held for a moment only: never while the disk is waited for.
@@ -315,7 +338,8 @@ impl fmt::Debug for Keep {
 }
 
 impl Keep {
-    /// Opens what there is; what cannot be used is removed, and begun anew.
+    /// Opens what there is; what cannot be used is removed, and begun anew.  Where the disk fails or is full nothing is removed, and
+    /// nothing is kept but in memory until it can be used.
     ///
     /// # Errors
     /// When the settings cannot be, another process uses the directory, or nothing can be made there.
@@ -327,41 +351,40 @@ impl Keep {
         }
         disk.create_dir_all(&settings.directory)?;
         let lock = disk.lock(&settings.directory.join("lock"))?;
-        let (table, articles, key) = match Self::parts(disk, settings) {
-            Ok(parts) => parts,
-            Err(error) => {
-                tracing::error!(target: "newsreel::cache", %error, "the cache begins anew");
-                articles::remove_all(disk.as_ref(), &settings.directory)?;
-                Self::parts(disk, settings)?
-            }
-        };
-        disk.sync_dir(&settings.directory)?;
-        let groups = Groups::read(&table, settings.overview_octets)?;
-        let wanted = Wanted::new(
-            settings.policy,
-            settings.octets,
-            settings.policy_articles_max,
-            table.last_use()?,
-        );
-        let pins = Pins::read(&table, settings.pinned_octets.min(settings.octets / 2))?;
+        let keep = Self::closed(disk, settings, lock)?;
+        let begun = keep.begin(&mut keep.articles.lock());
+        match begun {
+            Err(error) if error.is_of_disk() => keep.table.failed(&error),
+            other => other?,
+        }
+        Ok(keep)
+    }
+
+    /// With nothing in it that lies on the disk.
+    fn closed(disk: &Arc<dyn Disk>, settings: &KeepSettings, lock: Box<dyn Lock>) -> Result<Self> {
         let (memory, blocks) = (settings.memory_octets, settings.overview_memory_octets);
-        let made = Made {
-            wanted: settings.makes_lines,
-            octets_max: match settings.large_octets {
-                0 => u64::MAX,
-                octets => octets,
-            },
-        };
+        let path = settings.directory.join(TABLE);
+        let (policy, octets) = (settings.policy, settings.octets);
         Ok(Self {
-            key,
-            made,
-            reader: articles.reader(),
-            articles: Mutex::new(articles),
-            wanted,
-            pins,
-            groups: Mutex::new(groups),
+            disk: Arc::clone(disk),
+            settings: settings.clone(),
+            key: OnceLock::new(),
+            key_meanwhile: random_bytes()?,
+            made: Made {
+                wanted: settings.makes_lines,
+                octets_max: match settings.large_octets {
+                    0 => u64::MAX,
+                    octets => octets,
+                },
+            },
+            table: Table::closed(disk, &path, settings.table_memory_octets),
+            reader: OnceLock::new(),
+            articles: Mutex::default(),
+            routes: Mutex::default(),
+            wanted: Wanted::new(policy, octets, settings.policy_articles_max),
+            pins: Pins::new(settings.pinned_octets.min(octets / 2)),
+            groups: Mutex::new(Groups::new(settings.overview_octets)),
             changing: Mutex::default(),
-            table,
             in_memory: Cache::with_weighter(items(memory, ARTICLE_OCTETS_USUAL), memory, Octets),
             blocks_in_memory: Cache::with_weighter(
                 items(blocks, BLOCK_OCTETS_USUAL),
@@ -374,9 +397,32 @@ impl Keep {
         })
     }
 
-    fn parts(disk: &Arc<dyn Disk>, settings: &KeepSettings) -> Result<(Table, Articles, [u8; 32])> {
-        let path = settings.directory.join(TABLE);
-        let table = Table::open(disk, &path, settings.table_memory_octets)?;
+    /// Takes what lies on the disk; what of it cannot be used is removed, but where the disk failed.
+    fn begin(&self, begun: &mut Option<Articles>) -> Result<()> {
+        let directory = &self.settings.directory;
+        let (articles, key) = match self.parts() {
+            Err(error) if !error.is_of_disk() => {
+                tracing::error!(target: "newsreel::cache", %error, "the cache begins anew");
+                self.table.close();
+                articles::remove_all(self.disk.as_ref(), directory)?;
+                self.parts()?
+            }
+            parts => parts?,
+        };
+        self.disk.sync_dir(directory)?;
+        self.pins.read(&self.table)?;
+        self.know_again()?;
+        // It was of the key meanwhile.
+        self.in_memory.clear();
+        self.reader.get_or_init(|| articles.reader());
+        self.key.get_or_init(|| key);
+        *begun = Some(articles);
+        Ok(())
+    }
+
+    fn parts(&self) -> Result<(Articles, [u8; 32])> {
+        let (table, settings) = (&self.table, &self.settings);
+        table.open(OpenMode::CreateOrOpen)?;
         let identity = match table.fact(IDENTITY)? {
             Some(identity) => identity,
             None => {
@@ -388,48 +434,55 @@ impl Keep {
         let there = table.fact(SEGMENT_OCTETS)?;
         let there = there.and_then(|octets| octets.try_into().ok().map(u64::from_le_bytes));
         let segment = settings.segment_octets(there);
-        if let Some(there) = there.filter(|there| *there != segment) {
-            return Err(KeepError::Settings(outgrown(settings, there)));
+        match there {
+            Some(there) if there != segment => {
+                return Err(KeepError::Settings(outgrown(settings, there)));
+            }
+            Some(_) => {}
+            None => {
+                let octets = segment.to_le_bytes();
+                table.change(true, |change| change.put_fact(SEGMENT_OCTETS, &octets))?;
+            }
         }
-        let octets = segment.to_le_bytes();
-        table.change(true, |change| change.put_fact(SEGMENT_OCTETS, &octets))?;
         let wrong = || KeepError::Settings("its identity is damaged".to_owned());
         let (spool, key) = identity.split_first_chunk().ok_or_else(wrong)?;
         let key = key.try_into().map_err(|_| wrong())?;
-        let articles = Articles::open(disk, settings, (*spool, segment), &table)?;
-        Ok((table, articles, key))
+        let articles = Articles::open(&self.disk, settings, (*spool, segment), table)?;
+        Ok((articles, key))
     }
 
-    /// The groups whose numbers come from another server than before, by these routes.
+    /// The groups whose numbers come from another server than before, by these routes; none while the disk cannot be used: it is
+    /// looked at again before what lies there is gone on with.
     ///
     /// # Errors
     /// When it cannot be read which server that was.
     pub fn renumbered(&self, routes: &Routes) -> Result<Vec<Renumbered>> {
-        let before = self.table.fact(ROUTES)?;
-        let Some(before) = before.as_deref().and_then(Routes::decode) else {
-            return Ok(Vec::new());
-        };
-        let groups = self.groups.lock();
-        let renumbered = groups.names().filter_map(|name| {
-            let (from, to) = (before.numbering_name(name)?, routes.numbering_name(name)?);
-            (from != to).then(|| Renumbered {
-                group: name.clone(),
-                from: from.to_owned(),
-                to: to.to_owned(),
-            })
-        });
-        Ok(renumbered.collect())
+        match self.table.fact(ROUTES) {
+            Err(error) if error.is_of_disk() => Ok(Vec::new()),
+            before => Ok(renumbered(before?, routes, &self.groups.lock())),
+        }
     }
 
     /// Notes which server each group's numbers come from.  What is kept of these groups goes, as they have other numbers now.
     ///
     /// # Errors
-    /// When it cannot be noted.
+    /// When it cannot be noted, but for a disk that cannot be used: it is noted when it can.
     pub fn take_routes(&self, routes: &Routes, others: &[Renumbered]) -> Result<()> {
         for other in others {
             self.remove_group(&other.group);
         }
+        *self.routes.lock() = Some(routes.clone());
+        match self.note_routes(routes) {
+            Err(error) if error.is_of_disk() => Ok(()),
+            noted => noted,
+        }
+    }
+
+    fn note_routes(&self, routes: &Routes) -> Result<()> {
         let octets = routes.encode();
+        if self.table.fact(ROUTES)?.as_ref() == Some(&octets) {
+            return Ok(());
+        }
         self.table
             .change(true, |change| change.put_fact(ROUTES, &octets))
     }
@@ -469,7 +522,7 @@ impl Keep {
     /// The hash under which an article is kept.
     #[must_use]
     pub fn id_hash(&self, id: MessageId<'_>) -> IdHash {
-        id_hash(&self.key, id)
+        id_hash(self.key.get().unwrap_or(&self.key_meanwhile), id)
     }
 
     /// An article, which is asked for at this time, if it is in memory; never waits.
@@ -490,11 +543,11 @@ impl Keep {
     #[must_use]
     pub fn figures(&self) -> KeptFigures {
         let (overview_octets, groups) = self.groups.lock().figures();
-        let files = self.reader.facts();
+        let files = self.reader.get().map(|reader| reader.facts());
         let (pins, pinned_octets, pinned_octets_max) = self.pins.figures();
         KeptFigures {
             articles: self.told(self.table.articles()).unwrap_or_default(),
-            octets: files.iter().map(|file| file.live_octets).sum(),
+            octets: files.iter().flatten().map(|file| file.live_octets).sum(),
             overview_octets,
             groups,
             memory_octets: self.in_memory.weight(),
@@ -502,7 +555,12 @@ impl Keep {
             is_broken: self.table.is_broken(),
             policy: self.policy(),
             wanted_octets: self.wanted.figures().0,
-            written: self.articles.lock().written(),
+            written: self
+                .articles
+                .lock()
+                .as_ref()
+                .map(Articles::written)
+                .unwrap_or_default(),
             pins,
             pinned_octets,
             pinned_octets_max,
@@ -519,27 +577,59 @@ impl Keep {
             return;
         }
         let mut articles = self.articles.lock();
+        let Some(articles) = articles.as_mut() else {
+            return;
+        };
         let learnt = self.wanted.learn(&self.table);
         self.told(learnt.and_then(|()| articles.checkpoint(&self.table)));
     }
 
     /// Goes on with what was durable when the disk failed, if it can be had.
     fn go_on(&self) {
-        let articles = self.articles.lock();
+        let mut articles = self.articles.lock();
         let _changing = self.changing.lock();
-        if !self.table.reopened() {
+        if !self.table.may_come_back() {
             return;
         }
-        let overview_octets_max = self.groups.lock().octets_max();
-        let gone_on = articles.go_on(&self.table, &self.pins);
-        let read = gone_on.and_then(|()| Groups::read(&self.table, overview_octets_max));
-        // Why it cannot be used once more was told when it failed first.
-        if let Ok(groups) = read {
-            *self.groups.lock() = groups;
-            self.blocks_in_memory.clear();
-            self.wanted.unlearn();
-            self.table.goes_on();
+        let gone_on = match articles.as_ref() {
+            Some(articles) => self.gone_on(articles),
+            None => self.begin(&mut articles),
+        };
+        match gone_on {
+            Ok(()) => self.table.goes_on(),
+            Err(error) => self.table.failed(&error),
         }
+    }
+
+    fn gone_on(&self, articles: &Articles) -> Result<()> {
+        self.table.open(OpenMode::ReadWrite)?;
+        articles.go_on(&self.table, &self.pins)?;
+        self.know_again()
+    }
+
+    /// What is known in memory becomes what the table says, unless its numbers are those of other servers than now.
+    fn know_again(&self) -> Result<()> {
+        let groups = Groups::read(&self.table, self.settings.overview_octets)?;
+        let last_use = self.table.last_use()?;
+        let routes = self.routes.lock().clone();
+        if let Some(routes) = &routes {
+            let others = renumbered(self.table.fact(ROUTES)?, routes, &groups);
+            if let Some(first) = others.first() {
+                let error = KeepError::Settings(format!(
+                    "the numbers of {} groups, {} among them, come from another server than before",
+                    others.len(),
+                    first.group
+                ));
+                self.table.stays_closed(&error);
+                self.blocks_in_memory.clear();
+                return Err(error);
+            }
+            self.note_routes(routes)?;
+        }
+        *self.groups.lock() = groups;
+        self.blocks_in_memory.clear();
+        self.wanted.unlearn(last_use);
+        Ok(())
     }
 
     /// What went wrong is told, and nothing more is made of it.

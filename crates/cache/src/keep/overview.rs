@@ -25,6 +25,15 @@ pub(super) struct Groups {
 }
 
 impl Groups {
+    /// None; so many octets of overview may be kept.
+    pub(super) fn new(overview_octets_max: u64) -> Self {
+        Self {
+            rows: HashMap::new(),
+            overview_octets: 0,
+            overview_octets_max,
+        }
+    }
+
     pub(super) fn read(table: &Table, overview_octets_max: u64) -> Result<Self> {
         let (mut rows, mut overview_octets) = (HashMap::new(), 0);
         table.groups(|name, group| {
@@ -36,10 +45,6 @@ impl Groups {
             overview_octets,
             overview_octets_max,
         })
-    }
-
-    pub(super) const fn octets_max(&self) -> u64 {
-        self.overview_octets_max
     }
 
     /// All groups with their names.

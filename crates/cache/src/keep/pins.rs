@@ -62,11 +62,19 @@ fn stayed_of(octets: &[u8]) -> BTreeMap<(u8, u32), u64> {
 }
 
 impl Pins {
-    /// Those that are noted; so many octets may stay for them.
-    pub(super) fn read(table: &Table, octets_max: u64) -> Result<Self> {
+    /// None; so many octets may stay for what comes.
+    pub(super) fn new(octets_max: u64) -> Self {
+        Self {
+            octets_max,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Those that are noted.
+    pub(super) fn read(&self, table: &Table) -> Result<()> {
         let wildmats = table.fact(PINS)?;
         let stayed = table.fact(STAYED)?;
-        let state = State {
+        *self.state.lock() = State {
             wildmats: wildmats
                 .as_deref()
                 .and_then(wildmats_of)
@@ -74,10 +82,7 @@ impl Pins {
             stayed: stayed.as_deref().map(stayed_of).unwrap_or_default(),
             is_changed: false,
         };
-        Ok(Self {
-            octets_max,
-            state: Mutex::new(state),
-        })
+        Ok(())
     }
 
     pub(super) fn are_none(&self) -> bool {

@@ -24,7 +24,7 @@ use redb::{
 
 use super::backend::OnDisk;
 use super::block::Block;
-use super::error::{KeepError, Result};
+use super::error::{KeepError, Result, is_of_disk};
 use super::group::KeptGroup;
 use super::row::Row;
 use super::sealed;
@@ -54,6 +54,18 @@ fn fault(error: impl Into<redb::Error>) -> Fault {
     Box::new(error.into())
 }
 
+/// Whether it is what the disk said, and nothing that lies in the file.
+fn is_fault_of_disk(fault: &redb::Error) -> bool {
+    match fault {
+        redb::Error::Io(error) => {
+            let error = error.get_ref().and_then(|error| error.downcast_ref());
+            error.is_some_and(is_of_disk)
+        }
+        redb::Error::PreviousIo => true,
+        _ => false,
+    }
+}
+
 /// The key of a block's checksum.
 fn block_key(group: &str, block: u64) -> Vec<u8> {
     [group.as_bytes(), &block.to_le_bytes()].concat()
@@ -71,7 +83,7 @@ fn place_of(row: &Row) -> (u16, u64) {
 
 /// The table.
 pub(super) struct Table {
-    /// None: it could not be opened again.
+    /// None: it could not be opened, or not again.
     database: RwLock<Option<Arc<Database>>>,
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -109,57 +121,78 @@ fn opened(file: OnDisk, cache_octets: usize) -> std::result::Result<Database, Fa
 }
 
 impl Table {
-    /// Opens it, or makes it.
-    pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path, cache_octets: usize) -> Result<Self> {
-        let table = Self {
+    /// One that is not open yet.
+    pub(super) fn closed(disk: &Arc<dyn Disk>, path: &Path, cache_octets: usize) -> Self {
+        Self {
             database: RwLock::default(),
             disk: Arc::clone(disk),
             path: path.to_owned(),
             cache_octets,
-            is_broken: AtomicBool::new(false),
-            may_come_back: AtomicBool::new(false),
+            is_broken: AtomicBool::new(true),
+            may_come_back: AtomicBool::new(true),
             is_told: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
-        };
-        *table.database.write() = Some(Arc::new(table.database_of(OpenMode::CreateOrOpen)?));
-        Ok(table)
+        }
     }
 
     fn database_of(&self, mode: OpenMode) -> Result<Database> {
         let file = OnDisk(self.disk.open(&self.path, mode)?);
         match catch_unwind(AssertUnwindSafe(|| opened(file, self.cache_octets))) {
             Ok(Ok(database)) => Ok(database),
-            Ok(Err(fault)) => Err(self.wrong(fault.to_string())),
-            Err(_) => Err(self.wrong("it is damaged".to_owned())),
+            Ok(Err(fault)) => Err(self.wrong(fault.to_string(), is_fault_of_disk(&fault))),
+            Err(_) => Err(self.wrong("it is damaged".to_owned(), false)),
         }
     }
 
-    fn wrong(&self, why: String) -> KeepError {
-        KeepError::Table {
-            path: self.path.clone(),
-            why,
+    fn wrong(&self, why: String, is_of_disk: bool) -> KeepError {
+        let path = self.path.clone();
+        match is_of_disk {
+            true => KeepError::Disk { path, why },
+            false => KeepError::Table { path, why },
         }
     }
 
-    /// Opens it again where the disk failed: it is as it was when it was durable last.  Whether it can be used.
-    pub(super) fn reopened(&self) -> bool {
-        if !self.is_broken() || !self.may_come_back.load(Ordering::Acquire) {
-            return false;
-        }
+    /// Opens it, also again where the disk failed: it is as it was when it was durable last.
+    pub(super) fn open(&self, mode: OpenMode) -> Result<()> {
         let mut held = self.database.write();
         if let Some(old) = held.take()
             && let Err(old) = Arc::try_unwrap(old)
         {
             // Somebody has not seen yet that it failed.
             *held = Some(old);
-            return false;
+            return Err(self.wrong("it is in use still".to_owned(), true));
         }
-        let Ok(database) = self.database_of(OpenMode::ReadWrite) else {
-            return false;
-        };
-        *held = Some(Arc::new(database));
+        *held = Some(Arc::new(self.database_of(mode)?));
+        self.may_come_back.store(true, Ordering::Release);
         self.is_broken.store(false, Ordering::Release);
-        true
+        Ok(())
+    }
+
+    /// Nobody uses it until it is opened again.
+    pub(super) fn close(&self) {
+        self.is_broken.store(true, Ordering::Release);
+        self.database.write().take();
+    }
+
+    /// Whether it may be opened again before the next start.
+    pub(super) fn may_come_back(&self) -> bool {
+        self.may_come_back.load(Ordering::Acquire)
+    }
+
+    /// What lies beside it cannot be used, so neither can it until that is tried again.
+    pub(super) fn failed(&self, error: &KeepError) {
+        self.is_broken.store(true, Ordering::Release);
+        if self.may_come_back() {
+            self.broke(&error.to_string(), true);
+        }
+    }
+
+    /// Its file stays as it is until the next start.
+    pub(super) fn stays_closed(&self, error: &KeepError) {
+        self.may_come_back.store(false, Ordering::Release);
+        self.close();
+        tracing::error!(target: "newsreel::cache", path = %self.path.display(), %error,
+            "the cache's table is not gone on with; nothing is cached until the next start");
     }
 
     /// What is kept goes on after it was opened again.
@@ -188,21 +221,18 @@ impl Table {
             false => self.database.read().clone(),
         };
         let Some(database) = held else {
-            return Err(self.wrong("it failed before".to_owned()));
+            return Err(self.wrong("it failed before".to_owned(), self.may_come_back()));
         };
         let (why, is_of_disk) = match catch_unwind(AssertUnwindSafe(|| work(&database))) {
             Ok(Ok(done)) => return Ok(done),
-            Ok(Err(fault)) => {
-                let is_of_disk = matches!(*fault, redb::Error::Io(_) | redb::Error::PreviousIo);
-                (fault.to_string(), is_of_disk)
-            }
+            Ok(Err(fault)) => (fault.to_string(), is_fault_of_disk(&fault)),
             Err(_) => ("it is damaged".to_owned(), false),
         };
         drop(database);
         if !self.is_broken.swap(true, Ordering::AcqRel) {
             self.broke(&why, is_of_disk);
         }
-        Err(self.wrong(why))
+        Err(self.wrong(why, is_of_disk))
     }
 
     fn broke(&self, why: &str, is_of_disk: bool) {

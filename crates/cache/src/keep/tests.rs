@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::MemoryDisk;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, UnixTime};
 
 use super::*;
+
+mod failing;
 
 const NOW: UnixTime = UnixTime(1_767_225_600);
 
@@ -634,70 +636,19 @@ fn a_cache_that_is_too_small_for_its_segments_says_so_by_the_key() {
         ..settings()
     };
     drop(Keep::open(&disk, &large).unwrap());
-    let why = Keep::parts(&disk, &settings())
-        .map(|_| ())
-        .unwrap_err()
-        .to_string();
+    let why = |settings: &KeepSettings| {
+        let lock = disk.lock(Path::new("/cache/lock")).unwrap();
+        let keep = Keep::closed(&disk, settings, lock).unwrap();
+        keep.parts().err().map(|error| error.to_string())
+    };
+    let told = why(&settings()).unwrap();
     assert!(
-        why.contains("cache.octets = 8388608") && why.contains("with 33554432 or more"),
-        "{why}"
+        told.contains("cache.octets = 8388608") && told.contains("with 33554432 or more"),
+        "{told}"
     );
     let enough = KeepSettings {
         octets: 33_554_432,
         ..settings()
     };
-    assert!(Keep::parts(&disk, &enough).is_ok());
-}
-
-/// Nothing was cached any more until a restart, and that threw away all that was.
-#[test]
-fn a_disk_that_was_full_for_a_moment_is_gone_on_with() {
-    let memory = MemoryDisk::new();
-    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
-    let disk: Arc<dyn Disk> = faulty.clone();
-    for (round, path) in ["table.redb", ".seg", ""].into_iter().enumerate() {
-        let keep = Keep::open(&disk, &settings()).unwrap();
-        let name: Arc<str> = "misc.test".into();
-        let first = round as u64 * 1000;
-        let numbers = |from: u64| (first + from)..=(first + from + 40);
-        let come = |from: u64, after: u64| {
-            let all: Vec<Fetched> = numbers(from).map(|n| article(&keep, n, 20_000)).collect();
-            keep.keep_articles(&all, UnixTime(NOW.0 + after));
-        };
-        let there = |from: u64| {
-            keep.in_memory.clear();
-            numbers(from)
-                .filter(|n| is_there(&keep, *n, 20_000))
-                .count()
-        };
-        keep.put_group(&name, group(1, 500, 5));
-        tell(&keep, &name, 1, 100, 100);
-        come(1, 0);
-        keep.checkpoint();
-        faulty.add(Fault::new(Op::Write, path, Effect::Full).forever());
-        faulty.add(Fault::new(Op::SetLen, path, Effect::Full).forever());
-        come(101, 0);
-        tell(&keep, &name, 200, 300, 300);
-        for _ in 0..3 * CHECKPOINTS_IN_VAIN {
-            keep.checkpoint();
-        }
-        assert_eq!(keep.figures().is_broken, path != ".seg", "{path}");
-        faulty.clear();
-        for _ in 0..CHECKPOINTS_IN_VAIN {
-            keep.checkpoint();
-        }
-        assert!(!keep.figures().is_broken, "{path}");
-        assert_eq!(there(1), 41, "{path}");
-        assert_eq!(known(&keep, &name)[..100], (1..=100).collect::<Vec<_>>());
-        // What failed of the articles' files is tried again after a while.
-        come(151, 0);
-        come(201, 3600);
-        tell(&keep, &name, 400, 500, 100);
-        keep.checkpoint();
-        assert_eq!(there(201), 41, "{path}");
-        drop(keep);
-        let keep = Keep::open(&disk, &settings()).unwrap();
-        assert!(numbers(1).all(|n| is_there(&keep, n, 20_000)), "{path}");
-        assert!(known(&keep, &name).contains(&500));
-    }
+    assert_eq!(why(&enough), None);
 }

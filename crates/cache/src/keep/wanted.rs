@@ -116,13 +116,13 @@ impl fmt::Debug for Wanted {
 }
 
 impl Wanted {
-    /// A policy that is to know what the table does; the last use that it has noted.
-    pub(super) fn new(kind: PolicyKind, octets: u64, articles_max: usize, last: u64) -> Self {
+    /// A policy that is to know what the table does.
+    pub(super) fn new(kind: PolicyKind, octets: u64, articles_max: usize) -> Self {
         let state = State {
             kind,
             room: None,
             uses: HashMap::new(),
-            last,
+            last: 0,
         };
         Self {
             octets_max: octets / 100 * WANTED_PART,
@@ -144,9 +144,11 @@ impl Wanted {
         }
     }
 
-    /// The table knows other articles than before: the policy learns anew.
-    pub(super) fn unlearn(&self) {
-        self.state.lock().room = None;
+    /// The table knows other articles than before, and has noted this last use: the policy learns anew.
+    pub(super) fn unlearn(&self, last: u64) {
+        let mut state = self.state.lock();
+        state.room = None;
+        state.last = state.last.max(last);
     }
 
     /// Octets and articles that are wanted.

@@ -1,0 +1,163 @@
+//! A disk that fails or is full, at the start and later: nothing is lost by it.
+
+use newsreel_host::{Effect, Fault, FaultyDisk, Op};
+
+use super::*;
+
+/// Nothing was cached any more until a restart, and that threw away all that was.
+#[test]
+fn a_disk_that_was_full_for_a_moment_is_gone_on_with() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    for (round, path) in ["table.redb", ".seg", ""].into_iter().enumerate() {
+        let keep = Keep::open(&disk, &settings()).unwrap();
+        let name: Arc<str> = "misc.test".into();
+        let first = round as u64 * 1000;
+        let numbers = |from: u64| (first + from)..=(first + from + 40);
+        let come = |from: u64, after: u64| {
+            let all: Vec<Fetched> = numbers(from).map(|n| article(&keep, n, 20_000)).collect();
+            keep.keep_articles(&all, UnixTime(NOW.0 + after));
+        };
+        let there = |from: u64| {
+            keep.in_memory.clear();
+            numbers(from)
+                .filter(|n| is_there(&keep, *n, 20_000))
+                .count()
+        };
+        keep.put_group(&name, group(1, 500, 5));
+        tell(&keep, &name, 1, 100, 100);
+        come(1, 0);
+        keep.checkpoint();
+        faulty.add(Fault::new(Op::Write, path, Effect::Full).forever());
+        faulty.add(Fault::new(Op::SetLen, path, Effect::Full).forever());
+        come(101, 0);
+        tell(&keep, &name, 200, 300, 300);
+        for _ in 0..3 * CHECKPOINTS_IN_VAIN {
+            keep.checkpoint();
+        }
+        assert_eq!(keep.figures().is_broken, path != ".seg", "{path}");
+        faulty.clear();
+        for _ in 0..CHECKPOINTS_IN_VAIN {
+            keep.checkpoint();
+        }
+        assert!(!keep.figures().is_broken, "{path}");
+        assert_eq!(there(1), 41, "{path}");
+        assert_eq!(known(&keep, &name)[..100], (1..=100).collect::<Vec<_>>());
+        // What failed of the articles' files is tried again after a while.
+        come(151, 0);
+        come(201, 3600);
+        tell(&keep, &name, 400, 500, 100);
+        keep.checkpoint();
+        assert_eq!(there(201), 41, "{path}");
+        drop(keep);
+        let keep = Keep::open(&disk, &settings()).unwrap();
+        assert!(numbers(1).all(|n| is_there(&keep, n, 20_000)), "{path}");
+        assert!(known(&keep, &name).contains(&500));
+    }
+}
+
+/// Checkpoints until it was tried once more to use the disk.
+fn minute(keep: &Keep) -> bool {
+    for _ in 0..CHECKPOINTS_IN_VAIN {
+        keep.checkpoint();
+    }
+    !keep.figures().is_broken
+}
+
+fn routes(name: &str) -> Routes {
+    Routes::decode(format!("0 {name} *\n").as_bytes()).unwrap()
+}
+
+/// What was kept was thrown away, or the process ended.
+#[test]
+fn a_start_on_a_disk_that_fails_removes_nothing_and_goes_on_later() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let name: Arc<str> = "misc.test".into();
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.take_routes(&routes("one"), &[]).unwrap();
+    keep.pin(&[Wildmat::parse("my.*").unwrap()], &[]).unwrap();
+    keep.put_group(&name, group(1, 500, 5));
+    tell(&keep, &name, 1, 100, 100);
+    let all: Vec<Fetched> = (1..=40).map(|n| article(&keep, n, 20_000)).collect();
+    keep.keep_articles(&all, NOW);
+    keep.checkpoint();
+    drop(keep);
+    for (op, path, effect) in [
+        (Op::Open, "table.redb", Effect::Medium),
+        (Op::Read, "table.redb", Effect::Medium),
+        (Op::Write, "table.redb", Effect::Full),
+        (Op::Sync, "table.redb", Effect::Medium),
+        (Op::Open, "register", Effect::Medium),
+        (Op::Write, "", Effect::Full),
+    ] {
+        let told = format!("{op} {path}");
+        faulty.add(Fault::new(op, path, effect).forever());
+        faulty.add(Fault::new(Op::SetLen, path, effect).forever());
+        let keep = Keep::open(&disk, &settings()).unwrap();
+        assert_eq!(keep.renumbered(&routes("one")).unwrap(), [], "{told}");
+        keep.take_routes(&routes("one"), &[]).unwrap();
+        assert!(!minute(&keep) && !minute(&keep), "{told}");
+        keep.keep_articles(&[article(&keep, 50, 900)], NOW);
+        assert!(is_there(&keep, 50, 900), "{told}");
+        faulty.clear();
+        assert!(minute(&keep), "{told}");
+        for keep in [keep, open(&memory.crash(1))] {
+            assert!((1..=40).all(|n| is_there(&keep, n, 20_000)), "{told}");
+            assert_eq!(known(&keep, &name), (1..=100).collect::<Vec<_>>());
+            assert_eq!(keep.figures().pins, ["my.*"], "{told}");
+            keep.keep_articles(&[article(&keep, 60, 900)], NOW);
+            keep.in_memory.clear();
+            assert!(is_there(&keep, 60, 900), "{told}");
+        }
+    }
+}
+
+/// Numbers of another server are looked at when the disk can be used, too.
+#[test]
+fn what_has_other_numbers_now_waits_for_the_next_start() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let name: Arc<str> = "misc.test".into();
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.take_routes(&routes("one"), &[]).unwrap();
+    keep.put_group(&name, group(1, 500, 5));
+    tell(&keep, &name, 1, 100, 100);
+    keep.checkpoint();
+    drop(keep);
+    faulty.add(Fault::new(Op::Write, "", Effect::Full).forever());
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.take_routes(&routes("other"), &[]).unwrap();
+    faulty.clear();
+    assert!(!minute(&keep) && !minute(&keep));
+    assert_eq!(known(&keep, &name), []);
+    drop(keep);
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    assert_eq!(known(&keep, &name).len(), 100);
+    assert_eq!(keep.renumbered(&routes("other")).unwrap().len(), 1);
+}
+
+/// What is damaged is begun anew also where that is found after the start.
+#[test]
+fn damage_behind_a_disk_that_came_back_begins_anew() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.keep_articles(&[article(&keep, 1, 900)], NOW);
+    keep.checkpoint();
+    drop(keep);
+    faulty.add(Fault::new(Op::Open, "table.redb", Effect::Medium).forever());
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    memory
+        .corrupt(Path::new("/cache/table.redb"), 0, &[7; 4096])
+        .unwrap();
+    faulty.clear();
+    assert!(minute(&keep));
+    assert!(!is_there(&keep, 1, 900));
+    keep.keep_articles(&[article(&keep, 2, 900)], NOW);
+    keep.in_memory.clear();
+    assert!(is_there(&keep, 2, 900));
+}

@@ -560,12 +560,26 @@ impl Keep {
 
     /// Keeps articles, but those under whose message-ids others are kept.
     pub fn keep_articles(&self, articles: &[Fetched], now: UnixTime) {
-        let new = articles.iter().filter(|came| !self.has_another(came));
-        let articles = &*new.cloned().collect::<Vec<_>>();
-        for fetched in articles {
+        let is_other = |kept: &Kept, came: &Fetched| kept.wire != came.kept.wire;
+        let mut new: Vec<Fetched> = articles.to_vec();
+        new.retain(|came| {
+            let kept = self.article_at_hand(&came.hash);
+            kept.is_none_or(|kept| !is_other(&kept, came))
+        });
+        // Who asks from here on is given them; the disk is looked at behind that.
+        for fetched in &new {
             self.in_memory
                 .insert(fetched.hash, Arc::clone(&fetched.kept));
         }
+        new.retain(|came| {
+            let other = self.read(&came.hash).filter(|kept| is_other(kept, came));
+            let is_new = other.is_none();
+            if let Some(other) = other {
+                self.in_memory.insert(came.hash, Arc::new(other));
+            }
+            is_new
+        });
+        let articles = &*new;
         let mut placing = self.articles.lock();
         let Some(placing) = placing.as_mut() else {
             return;

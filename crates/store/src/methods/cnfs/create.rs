@@ -14,6 +14,7 @@ use crate::config::BufferConfig;
 use crate::error::Result;
 use crate::records::format::{FileHeader, Hints, SECOND_HEADER};
 use crate::records::geometry::{Geometry, in_memory};
+use crate::records::signed::signed_anywhere;
 
 /// Told the buffer's name, how many octets of it were written, and of how many.
 pub type CreateProgress<'a> = &'a mut dyn FnMut(&str, u64, u64);
@@ -80,6 +81,14 @@ pub(super) fn check_blank(file: &dyn File, owner: &Owner<'_>) -> Result<()> {
                 from + at as u64
             )));
         }
+    }
+    // All of it is overwritten otherwise.
+    if owner.config.sparse && signed_anywhere(file, owner.config.octets)?.is_some() {
+        return Err(owner.wrong(
+            "it is not blank: articles of another buffer lie in it, which would be taken for its own if its header were lost, as `sparse` \
+             leaves them. If nobody needs them, overwrite all of it (`blkdiscard --zeroout`), or take `sparse` out"
+                .to_owned(),
+        ));
     }
     Ok(())
 }

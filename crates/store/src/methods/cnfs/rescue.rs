@@ -117,21 +117,28 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
     if is_usual(file, geometry, key)? {
         return Ok(usual);
     }
+    // In a bitmap are none; the first of them begins on a page.
+    let front = (BITMAP_START + PAGE, usual);
+    if let Some(record) = first_record(file, front, key, geometry.block)? {
+        let found = record.position.offset();
+        return Ok(found - found % PAGE);
+    }
     let until = geometry.data_end.min(usual + LATER_OCTETS_MAX);
-    let found = first_record(file, (BITMAP_START + PAGE, until), key, geometry.block)?;
+    let found = first_record(file, (usual, until), key, PAGE)?;
     let found = found.map_or(usual, |record| record.position.offset());
-    // The first of them begins on a page.
-    let found = found - found % PAGE;
     // The first record may be damaged: then others lie in front of what begins on a page, or it has a bit all the same; in a bitmap that
     // reaches further are no records, and no bits of itself.
     let is_behind = found > usual
         && first_record(file, (usual, found), key, geometry.block)?.is_none()
-        && read_starts(file, geometry, usual, found)?.is_empty();
-    Ok(if found < usual || is_behind {
-        found
-    } else {
-        usual
-    })
+        && read_starts(file, geometry, usual, found)?.is_empty()
+        && has_bits(file, geometry, found)?;
+    Ok(if is_behind { found } else { usual })
+}
+
+/// Whether the bitmap says of anything from there on that it begins there: it may have been overwritten with zeros, as what lay in front.
+fn has_bits(file: &dyn File, geometry: &Geometry, from: u64) -> Result<bool> {
+    let until = geometry.data_end.min(from + LATER_OCTETS_MAX);
+    Ok(!read_starts(file, geometry, from, until)?.is_empty())
 }
 
 /// Whether a record lies where the size says that the first one does, and no other in front of it: then the bitmap, which is large where the

@@ -5,6 +5,7 @@
 //! text of a large article or in damage, tells nothing: the walk that begins at what is found comes to what was missed.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::{Record, is_nothing};
 use crate::error::Result;
@@ -13,6 +14,8 @@ use crate::records::geometry::{PAGE, in_memory};
 
 /// Into so many parts a stretch is cut.
 const PARTS: u64 = 4;
+/// Into so many where nothing is met, of a file that is looked at alone: most of it may be damaged.
+const PARTS_ALONE: u64 = 256;
 /// Octets read at once.  Where all of them are zeros nothing was written.
 const WINDOW: u64 = 64 << 10;
 /// A look reads so much of the stretch at most that is left in the end.
@@ -51,9 +54,9 @@ pub(super) fn look(buffer: &Buffer, offsets: Range<u64>, step: u64) -> Result<Se
         end: mut to,
     } = offsets;
     // What the first part begins with was seen in the round before.
-    let mut is_seen = false;
+    let (mut is_seen, mut parts) = (false, PARTS);
     while from < to {
-        let part = ((to - from) / PARTS).next_multiple_of(PAGE).max(PAGE);
+        let part = ((to - from) / parts).next_multiple_of(PAGE).max(PAGE);
         let (mut best, places) = (from, (from..to).step_by(in_memory(part)));
         for at in places.skip(usize::from(is_seen)) {
             let record = first(buffer, 0, at..to.min(at + octets_max))?;
@@ -61,6 +64,11 @@ pub(super) fn look(buffer: &Buffer, offsets: Range<u64>, step: u64) -> Result<Se
                 best = at;
             }
         }
+        if seen.newest.is_none() && parts == PARTS && buffer.has_fills.load(Ordering::Relaxed) {
+            parts = PARTS_ALONE;
+            continue;
+        }
+        parts = PARTS;
         (from, to, is_seen) = (best, to.min(best + part), true);
         if part <= step.max(PAGE) {
             break;

@@ -193,13 +193,18 @@ const NOTHING: [&str; 25] = [
 impl Words {
     /// All of what was typed behind `-o`.
     fn typed(args: &Args) -> Result<Self> {
-        let typed = args.options.iter().flat_map(|list| list.split(','));
+        let lists = args.options.iter().map(String::as_str);
+        Self::of(lists, args.sloppy)
+    }
+
+    fn of<'w>(lists: impl Iterator<Item = &'w str>, sloppy: bool) -> Result<Self> {
+        let typed: Vec<&str> = lists.flat_map(|list| list.split(',')).collect();
         let mut words = Self {
-            remount: typed.clone().any(|word| word == "remount"),
+            remount: typed.contains(&"remount"),
             ..Self::default()
         };
-        for word in typed.filter(|word| !word.is_empty()) {
-            words.take(word, args.sloppy)?;
+        for word in typed.into_iter().filter(|word| !word.is_empty()) {
+            words.take(word, sloppy)?;
         }
         Ok(words)
     }
@@ -400,10 +405,7 @@ mod tests {
     use super::*;
 
     fn words(list: &str) -> Result<Words> {
-        let mut words = Words::default();
-        list.split(',')
-            .try_for_each(|word| words.take(word, false))?;
-        Ok(words)
+        Words::of(std::iter::once(list), false)
     }
 
     #[test]

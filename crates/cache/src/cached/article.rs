@@ -18,8 +18,8 @@ use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
 use tokio::time::Instant;
 
-use super::arrivals::Coming;
-use super::flights::{Landed, Wanted};
+use super::arrivals::{Coming, is_in};
+use super::flights::{Flight, Landed, Wanted};
 use super::line::line_of;
 use super::numbers::{Need, lines};
 use super::{CServer, Noted};
@@ -356,9 +356,12 @@ impl<C: Connect> CServer<C> {
                 }
                 Place::There => {}
             }
-            let begin = |flight| {
-                let name = Arc::clone(&name);
-                self.fetch_by_number((group, name), facts.high, (number, flight));
+            let begin = |flight: Flight| match self.came_meanwhile(&place, &name) {
+                Some(landed) => flight.land(landed),
+                None => {
+                    let name = Arc::clone(&name);
+                    self.fetch_by_number((group, name), facts.high, (number, flight));
+                }
             };
             let wanted = Wanted::Number(group, number);
             let landing = inner.flights.landing(wanted, begin);
@@ -385,6 +388,18 @@ impl<C: Connect> CServer<C> {
             }
         }
         Err(super::Inner::<C>::given_up())
+    }
+
+    /// What another's flight brought between the look at what is kept and the beginning of one's own, if it says itself that it is in the group:
+    /// then whoever reads that may have it.
+    fn came_meanwhile(&self, place: &Place, group: &str) -> Option<Landed> {
+        let Place::Named(id) = place else {
+            return None;
+        };
+        let hash = self.inner.hash_of(id)?;
+        let kept = self.inner.keep.article_at_hand(&hash)?;
+        let id = id.as_slice().into();
+        is_in(group, &kept.wire).then_some(Landed::Found(Fetched { id, hash, kept }))
     }
 
     /// Answers with an article whose message-id a group's numbers tell, if it is kept.  To who may not read all groups such a number

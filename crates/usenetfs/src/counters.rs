@@ -85,6 +85,8 @@ ops! {
     GetXattr = "getxattr",
     /// An extended attribute was set or removed.
     SetXattr = "setxattr",
+    /// The conversion of a directory was ordered.
+    Convert = "convert",
     /// A range was reserved, freed or cleared.
     Allocate = "fallocate",
     /// The next data or hole was looked for.

@@ -41,6 +41,11 @@ impl<T> Open<T> {
         self.things.write().remove(&number)
     }
 
+    /// Whether there is one like that.
+    pub(crate) fn any(&self, mut is_so: impl FnMut(&T) -> bool) -> bool {
+        self.things.read().values().any(|thing| is_so(thing))
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.things.read().len()

@@ -156,13 +156,12 @@ fn a_directory_is_mounted_watched_and_unmounted() {
         text.contains("create") && text.contains("inodes known"),
         "{text}"
     );
-    // Neither the directory below nor the view is converted while it is mounted.
+    let refused = place.run(&["convert", "off", "@lower/group"]).unwrap_err();
+    assert!(refused.contains("below its mount point"), "{refused}");
     for (directory, word) in [
         ("@lower/group", "mounted or being"),
         ("@mnt/group", "through a mount"),
     ] {
-        let refused = place.run(&["convert", "off", directory]).unwrap_err();
-        assert!(refused.contains(word), "{refused}");
         let refused = place.run(&["verify", "--repair", directory]).unwrap_err();
         assert!(refused.contains(word), "{refused}");
     }
@@ -216,6 +215,41 @@ fn a_full_directory_is_turned_over_and_back() {
     assert!(bad.contains("1 things are not as they should be"), "{bad}");
     place.run(&["verify", "--repair", "@lower/group"]).unwrap();
     assert!(group.join("aaa/x").exists());
+}
+
+#[test]
+fn a_directory_is_turned_over_through_its_mount() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    place.mount();
+    let group = place.path("group");
+    fs::create_dir(&group).unwrap();
+    for number in 0..3000 {
+        fs::write(group.join(number.to_string()), "").unwrap();
+    }
+    let plan = place.json(&["convert", "on", "@mnt/group", "--dry-run"]);
+    assert_eq!(plan["entries"], 3000, "{plan}");
+    assert!(place.lower("group/2999").exists());
+    let report = place.json(&["convert", "on", "@mnt/group", "--verify"]);
+    assert_eq!(report["before"]["entries"], 3000, "{report}");
+    assert_eq!(report["before"], report["after"]);
+    assert!(place.lower("group/r2048/2999").exists());
+    assert_eq!(names(&group).len(), 3000);
+    let error = place.run(&["convert", "on", "--algorithm", "yyy", "@mnt/group"]);
+    let error = error.unwrap_err();
+    assert!(error.contains("managed by range1024 already"), "{error}");
+    // Whoever lists it is waited for, and then it is said.
+    let mut entries = fs::read_dir(&group).unwrap();
+    entries.next().unwrap().unwrap();
+    let error = place.run(&["convert", "off", "@mnt/group"]).unwrap_err();
+    assert!(error.contains("somebody is listing it"), "{error}");
+    drop(entries);
+    let said = place.run(&["convert", "off", "@mnt/group", "--verify"]);
+    let said = said.unwrap();
+    assert!(said.contains("the view is the same as before"), "{said}");
+    assert!(place.lower("group/2999").exists());
+    place.run(&["umount", "@mnt"]).unwrap();
 }
 
 /// The paper mounts a spool over itself; and so does `mount -t fuse.newsreel`, through a helper of that name.

@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -28,6 +28,12 @@ impl Pin {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
         retry(|| rustix::fs::openat2(folder, name, flags, Mode::empty(), resolve)).map(Self)
+    }
+
+    /// Pins the directory at a path, wherever that leads.
+    pub fn of_folder(path: &Path) -> Outcome<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        retry(|| rustix::fs::open(path, flags, Mode::empty())).map(Self)
     }
 
     /// Pins what a handle stands for.

@@ -81,7 +81,7 @@ pub fn plan(folder: &Folder, target: Target) -> Result<Plan> {
 
 /// Converts a directory, goes on with a conversion to the same target, or turns one round.
 ///
-/// Nothing else may use the directory meanwhile; its lock is held.
+/// Nothing else may use the directory meanwhile; its lock is taken.
 pub fn convert(
     folder: &Folder,
     target: Target,
@@ -89,6 +89,16 @@ pub fn convert(
     on_progress: &mut OnProgress<'_>,
 ) -> Result<Report> {
     let _lock = folder.lock()?;
+    convert_locked(folder, target, options, on_progress)
+}
+
+/// The same of a directory that is locked by whoever calls.
+pub fn convert_locked(
+    folder: &Folder,
+    target: Target,
+    options: Options,
+    on_progress: &mut OnProgress<'_>,
+) -> Result<Report> {
     let (from, to) = course(folder, target)?;
     let plan = plan::make(folder, from, to)?;
     if !plan.refusals.is_empty() {

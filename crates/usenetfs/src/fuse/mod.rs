@@ -24,6 +24,7 @@ use newsreel_host::caller::obey_quotas;
 use newsreel_host::node::{Errno, Outcome, Renaming, Seek, Stat, appends, keeps_flags};
 
 use crate::counters::Op;
+use crate::orders::CONVERT_ATTRIBUTE;
 use crate::view::{Changes, Entry, Item, View};
 use backing::Backings;
 use convert::{attributes, device, kind, nothing, number, time_change};
@@ -537,7 +538,7 @@ impl Filesystem for Fuse {
 
     fn setxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         node: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -545,6 +546,12 @@ impl Filesystem for Fuse {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        if name == CONVERT_ATTRIBUTE {
+            let text = str::from_utf8(value).unwrap_or_default();
+            let ordered = text.parse().map_err(|_| Errno::INVAL);
+            let done = ordered.and_then(|order| self.view.convert(node.0, order, caller(request)));
+            return empty(done, reply);
+        }
         let flags = flags.cast_unsigned();
         empty(self.view.set_attribute(node.0, name, value, flags), reply);
     }

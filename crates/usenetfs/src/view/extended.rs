@@ -11,6 +11,7 @@ use newsreel_layout::ATTRIBUTE;
 
 use super::{ROOT, STATUS_ATTRIBUTE, View};
 use crate::counters::Op;
+use crate::orders::CONVERT_ATTRIBUTE;
 
 /// What belongs to the kernel, access control lists among it.
 const SYSTEM: &[u8] = b"system.";
@@ -28,8 +29,8 @@ impl View {
     /// An extended attribute.
     pub fn attribute(&self, node: u64, name: &OsStr) -> Outcome<Vec<u8>> {
         self.counters.count(Op::GetXattr);
-        if node == ROOT && name == STATUS_ATTRIBUTE {
-            return Ok(self.status().into_bytes());
+        if let Some(told) = self.own_attribute(node, name)? {
+            return Ok(told.into_bytes());
         }
         readable(name)?;
         let found = self.pin(node)?.attribute(name);
@@ -44,8 +45,8 @@ impl View {
         open: Option<&OpenFile>,
     ) -> Outcome<usize> {
         self.counters.count(Op::GetXattr);
-        if node == ROOT && name == STATUS_ATTRIBUTE {
-            return Ok(self.status().len());
+        if let Some(told) = self.own_attribute(node, name)? {
+            return Ok(told.len());
         }
         readable(name)?;
         let found = match open {
@@ -53,6 +54,14 @@ impl View {
             None => self.pin(node)?.attribute_len(name),
         };
         none_where_there_are_no_lists(name, found)
+    }
+
+    /// What is told of the mount, and of conversions that were ordered.
+    fn own_attribute(&self, node: u64, name: &OsStr) -> Outcome<Option<String>> {
+        if name == CONVERT_ATTRIBUTE {
+            return self.told.of(node).map(Some).ok_or(Errno::NODATA);
+        }
+        Ok((node == ROOT && name == STATUS_ATTRIBUTE).then(|| self.status()))
     }
 
     /// The names of the extended attributes, each with a NUL behind it.
@@ -83,7 +92,7 @@ impl View {
 }
 
 fn is_own(name: &OsStr) -> bool {
-    name == ATTRIBUTE || name == STATUS_ATTRIBUTE
+    name == ATTRIBUTE || name == STATUS_ATTRIBUTE || name == CONVERT_ATTRIBUTE
 }
 
 fn is_list(name: &OsStr) -> bool {

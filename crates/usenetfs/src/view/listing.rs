@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_host::folder::Kind;
 use newsreel_host::node::{Errno, FolderStream, Outcome, Stat};
@@ -44,7 +45,16 @@ pub(crate) struct Stream {
     node: u64,
     /// What it was opened on, for when the directory is removed meanwhile.
     first: Arc<Dir>,
+    /// Whether something of it was told and its end was not.
+    is_begun: AtomicBool,
     state: Mutex<State>,
+}
+
+impl Stream {
+    /// Whether this is a listing of that directory that goes on from a place in it.
+    pub(super) fn is_being_read(&self, node: u64) -> bool {
+        self.node == node && self.is_begun.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug)]
@@ -82,8 +92,12 @@ impl View {
         if first.is_under_way() {
             return Err(Errno::BUSY);
         }
-        let state = Mutex::new(State::of(&first)?);
-        Ok(self.streams.put(Stream { node, first, state }))
+        Ok(self.streams.put(Stream {
+            node,
+            state: Mutex::new(State::of(&first)?),
+            first: Arc::clone(&first.dir),
+            is_begun: AtomicBool::new(false),
+        }))
     }
 
     /// Closes a listing.
@@ -153,7 +167,7 @@ impl View {
         let stream = self.streams.get(stream)?;
         // The bit may have been set or taken off since the directory was opened.
         let now = self.dir(stream.node);
-        let dir = now.as_ref().unwrap_or(&stream.first);
+        let dir = now.as_ref().map_or(&*stream.first, |dir| dir);
         if dir.is_under_way() {
             return Err(Errno::BUSY);
         }
@@ -161,14 +175,20 @@ impl View {
         if !state.fits(dir) {
             *state = State::of(dir)?;
         }
-        let mut take = |item: &Item<'_>| take(dir, item);
-        match (&mut *state, dir.managed()) {
+        let mut is_begun = false;
+        let mut take = |item: &Item<'_>| {
+            is_begun = true;
+            take(dir, item)
+        };
+        let listed = match (&mut *state, dir.managed()) {
             (State::Managed(_, listing), Some(managed)) => {
                 self.managed(dir, managed, listing, from, &mut take)
             }
             (State::Flat(entries), _) => self.flat(dir, entries, from, &mut take),
             (State::Managed(..), None) => Err(Errno::IO),
-        }
+        };
+        stream.is_begun.store(is_begun, Ordering::Relaxed);
+        listed
     }
 
     fn flat(

@@ -5,6 +5,7 @@
 //! the kernel before; what is made belongs to the caller.
 
 mod attributes;
+mod converting;
 mod extended;
 mod files;
 mod listing;
@@ -13,6 +14,7 @@ mod parents;
 mod status;
 
 use std::ffi::OsStr;
+use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,11 +33,13 @@ use crate::changes::ChangeTable;
 use crate::counters::{Counters, Op};
 use crate::error::{Error, Result};
 use crate::folders::{Dir, Folders, Place, parsed};
+use crate::gate::{Gate, Inside};
 use crate::graves::Graves;
 use crate::naming::Naming;
 use crate::nodes::{Nodes, generation};
 use crate::notices::{BitKept, Notices};
 use crate::open::Open;
+use crate::orders::Told;
 use crate::reach::Reach;
 
 pub use attributes::Changes;
@@ -88,13 +92,30 @@ pub struct View {
     nodes: Nodes,
     graves: Graves,
     folders: Folders,
+    gate: Gate,
     naming: Naming,
     changes: ChangeTable,
     files: Open<OpenFile>,
     streams: Open<Stream>,
     counters: Counters,
     notices: Notices,
+    told: Told,
     _lock: FolderLock,
+}
+
+/// A directory in which something is done: it is not converted meanwhile.
+#[derive(Debug)]
+struct InUse<'v> {
+    dir: Arc<Dir>,
+    _inside: Inside<'v>,
+}
+
+impl Deref for InUse<'_> {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        &self.dir
+    }
 }
 
 impl View {
@@ -132,12 +153,14 @@ impl View {
             nodes: Nodes::default(),
             graves: Graves::default(),
             folders: Folders::new(settings.is_shared),
+            gate: Gate::default(),
             naming: Naming::default(),
             changes: ChangeTable::default(),
             files: Open::default(),
             streams: Open::default(),
             counters: Counters::default(),
             notices: Notices::default(),
+            told: Told::default(),
             top: lower,
             _lock: lock,
         })
@@ -228,11 +251,7 @@ impl View {
         }
         let handle = handle()?;
         let entry = Entry {
-            node: if stat.inode == self.top_inode {
-                ROOT
-            } else {
-                stat.inode
-            },
+            node: self.node_of(&stat),
             generation: generation(&handle),
             stat,
         };
@@ -248,16 +267,20 @@ impl View {
         Ok(entry)
     }
 
+    /// The number of an inode's node.
+    const fn node_of(&self, stat: &Stat) -> u64 {
+        if stat.inode == self.top_inode {
+            ROOT
+        } else {
+            stat.inode
+        }
+    }
+
     /// What is told of an inode: a managed directory has one name, and changes whenever one of its buckets does.
     fn told(&self, mut stat: Stat) -> Stat {
         if stat.is_folder() && stat.mode & SET_UID != 0 {
             stat.links = 1;
-            let node = if stat.inode == self.top_inode {
-                ROOT
-            } else {
-                stat.inode
-            };
-            if let Some(changed) = self.changes.changed(node) {
+            if let Some(changed) = self.changes.changed(self.node_of(&stat)) {
                 stat.modified = stat.modified.max(changed);
                 stat.changed = stat.changed.max(changed);
             }
@@ -279,7 +302,8 @@ impl View {
         }
         self.reach
             .pin(node, &self.nodes, &self.graves, |parent, name| {
-                self.pin_in(&*self.dir(parent)?, name)
+                let dir = self.dir(parent)?;
+                self.pin_in(&dir, name)
             })
     }
 
@@ -288,8 +312,17 @@ impl View {
         self.reach.open(node, &self.nodes, flags, || self.pin(node))
     }
 
-    /// Reaches a node that is a directory.
-    fn dir(&self, node: u64) -> Outcome<Arc<Dir>> {
+    /// Goes into a node that is a directory; while it is being converted that waits.
+    fn dir(&self, node: u64) -> Outcome<InUse<'_>> {
+        let inside = self.gate.enter(node);
+        Ok(InUse {
+            dir: self.open_dir(node)?,
+            _inside: inside,
+        })
+    }
+
+    /// Reaches a node that is a directory, for what is done with itself only.
+    fn open_dir(&self, node: u64) -> Outcome<Arc<Dir>> {
         self.folders.get(node, || {
             let fd = self.pin(node)?.open_folder()?;
             let path = if node == ROOT {
@@ -365,7 +398,7 @@ impl View {
     }
 
     fn write_time(&self, node: u64) -> Outcome<()> {
-        let dir = self.dir(node)?;
+        let dir = self.open_dir(node)?;
         self.write_time_of(&dir);
         Ok(())
     }

@@ -38,8 +38,41 @@ impl View {
         stat.inode == self.top_inode
     }
 
-    /// One up, leaving out the bucket, and the directory of buckets.
+    /// One up, leaving out the bucket, and the directory of buckets; from a directory that is being converted, as soon as that
+    /// has ended.
     fn level_above(&self, folder: &Folder) -> Outcome<Level> {
+        loop {
+            let turn = self.gate.turn();
+            if let Some(closed) = turn.closed
+                // What is moved while it is looked at may be there.
+                && self.is_near(folder, closed).unwrap_or(true)
+            {
+                self.gate.wait_for_next(turn);
+                continue;
+            }
+            let above = self.level_now(folder);
+            if self.gate.turn() == turn {
+                return above;
+            }
+        }
+    }
+
+    /// Whether a directory may lie in that one: in a bucket of two levels in the staging directory at most.
+    fn is_near(&self, folder: &Folder, node: u64) -> Outcome<bool> {
+        let mut above = self.up(folder)?;
+        for _ in 0..4 {
+            if self.node_of(&above.stat) == node {
+                return Ok(true);
+            }
+            if self.is_top(&above.stat) {
+                break;
+            }
+            above = self.up(&above.folder)?;
+        }
+        Ok(false)
+    }
+
+    fn level_now(&self, folder: &Folder) -> Outcome<Level> {
         let first = self.up(folder)?;
         if self.is_top(&first.stat) {
             return Ok(first);

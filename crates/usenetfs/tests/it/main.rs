@@ -7,6 +7,7 @@
 )]
 
 mod attributes;
+mod converting;
 mod files;
 mod listing;
 mod model;

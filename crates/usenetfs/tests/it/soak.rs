@@ -1,4 +1,4 @@
-//! Eight workers at once on one mount, and everything is in order afterwards.
+//! Eight workers at once on one mount, whose directories are converted meanwhile, and everything is in order afterwards.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use newsreel_usenetfs::Settings;
 
+use crate::converting::order;
 use crate::world::{World, findings, names, natively};
 
 const WORKERS: u64 = 8;
@@ -14,6 +15,9 @@ const LASTS: Duration = Duration::from_secs(3);
 
 /// So much each of them does at least, however slow the machine is.
 const LEAST: u64 = 130;
+
+/// So often a directory is converted there and back at least.
+const CONVERSIONS: u64 = 3;
 
 /// Numbers that are few to a bucket, so that buckets come and go all the time.
 const NUMBERS: u64 = 60;
@@ -54,6 +58,19 @@ fn append(path: &Path) -> std::io::Result<()> {
     file?.write_all(b".")
 }
 
+/// Converts a directory again and again; while somebody lists it that is refused, and tried again.
+fn convert(group: &Path, until: Instant) {
+    let mut done = 0;
+    while Instant::now() < until || done < CONVERSIONS {
+        for text in ["on range1024", "to yyy", "to 34/56", "off"] {
+            while let Err(told) = order(group, text) {
+                assert!(told.contains("listing it"), "{text}: {told}");
+            }
+        }
+        done += 1;
+    }
+}
+
 #[test]
 fn eight_workers_leave_everything_in_order() {
     for is_by_name in [false, true] {
@@ -70,7 +87,8 @@ fn soak(settings: Settings) {
     };
     let flat = world.path("flat");
     fs::create_dir(&flat).unwrap();
-    let groups = [world.managed("a"), world.managed("b"), flat];
+    let root = world.path("");
+    let groups = [world.managed("a"), world.managed("b"), flat, root];
     let until = Instant::now() + LASTS;
     let done: u64 = std::thread::scope(|scope| {
         let workers: Vec<_> = (1..=WORKERS)
@@ -79,6 +97,8 @@ fn soak(settings: Settings) {
                 scope.spawn(move || work(groups, salt, until))
             })
             .collect();
+        scope.spawn(|| convert(&groups[2], until));
+        scope.spawn(|| convert(&groups[3], until));
         let done = workers.into_iter().map(|worker| worker.join().unwrap());
         done.sum()
     });

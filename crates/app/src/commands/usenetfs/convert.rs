@@ -3,13 +3,15 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use newsreel_host::Folder;
-use newsreel_layout::convert::{self, Options, Plan, Report, Target};
-use newsreel_layout::{Algorithm, Fingerprint};
-use serde_json::{Value, json};
+use newsreel_layout::Algorithm;
+use newsreel_layout::convert::{self, Options, Target};
+use newsreel_usenetfs::{Order, plan_as_json, report_as_json};
+use serde_json::Value;
 
+use super::through::{self, Told};
 use crate::output;
 
 #[derive(Debug, clap::Subcommand)]
@@ -50,7 +52,7 @@ pub(crate) enum Verb {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct What {
-    /// The directory; nobody may use it meanwhile
+    /// The directory. Below a mount point it is converted by the mount's server, and others wait meanwhile; elsewhere nobody may use it
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Say what would be done, and change nothing
@@ -70,10 +72,24 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Off { what } => (Target::Off, what),
         Verb::To { algorithm, what } => (Target::To(*algorithm), what),
     };
+    let order = Order {
+        target,
+        is_plan: what.dry_run,
+        verify: what.verify,
+    };
+    if let Some(path) = super::within_mount(&what.directory)? {
+        return match through::told(&path, order)? {
+            Told::Planned(plan) => say_plan(&plan, what.json),
+            Told::Converted(report) => say_report(&report, what),
+        };
+    }
     let folder = Folder::open(&what.directory)?;
-    super::not_mounted(&folder)?;
+    super::not_mounted(&folder).context(
+        "what is mounted is converted where it is shown: name the directory below its mount point",
+    )?;
     if what.dry_run {
-        return say_plan(&convert::plan(&folder, target)?, what.json);
+        let plan = convert::plan(&folder, target)?;
+        return say_plan(&plan_as_json(&plan), what.json);
     }
     let bar = bar();
     let options = Options {
@@ -86,11 +102,11 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
-    say_report(&report?, what)
+    say_report(&report_as_json(&report?), what)
 }
 
 /// How far it is, where somebody looks.
-fn bar() -> ProgressBar {
+pub(super) fn bar() -> ProgressBar {
     if !output::is_watched() {
         return ProgressBar::hidden();
     }
@@ -101,27 +117,11 @@ fn bar() -> ProgressBar {
     style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
 }
 
-fn plan_as_json(plan: &Plan) -> Value {
-    let refusals: Vec<_> = plan.refusals.iter().map(ToString::to_string).collect();
-    json!({
-        "from": plan.from.to_string(),
-        "to": plan.to.to_string(),
-        "goes_on": plan.goes_on.map(|step| step.to_string()),
-        "entries": plan.entries,
-        "articles": plan.articles,
-        "folders": plan.folders,
-        "relative_links": plan.relative_links,
-        "new_folders": plan.new_folders,
-        "refusals": refusals,
-    })
-}
-
-fn say_plan(plan: &Plan, json: bool) -> Result<()> {
-    let value = plan_as_json(plan);
+fn say_plan(plan: &Value, json: bool) -> Result<()> {
     if json {
-        output::json(&value)?;
+        output::json(plan)?;
     } else {
-        let fact = |key: &str| output::cell(&value[key]);
+        let fact = |key: &str| output::cell(&plan[key]);
         output::text(&output::facts(&[
             ("from", fact("from")),
             ("to", fact("to")),
@@ -133,43 +133,38 @@ fn say_plan(plan: &Plan, json: bool) -> Result<()> {
             ("directories to make", fact("new_folders")),
         ]))?;
     }
-    if plan.refusals.is_empty() {
+    let refusals = plan["refusals"].as_array().into_iter().flatten();
+    let reasons: Vec<_> = refusals.filter_map(Value::as_str).collect();
+    if reasons.is_empty() {
         return Ok(());
     }
-    let reasons: Vec<_> = plan.refusals.iter().map(ToString::to_string).collect();
     bail!("it would not be converted: {}", reasons.join("; "))
 }
 
-fn say_report(report: &Report, what: &What) -> Result<()> {
-    let view =
-        |view: Fingerprint| json!({"entries": view.entries, "sum": format!("{:x}", view.sum)});
-    let verified = report.verified;
-    if what.verify && verified.is_none() && report.plan.goes_on.is_some() {
+fn say_report(report: &Value, what: &What) -> Result<()> {
+    let (plan, before, after) = (&report["plan"], &report["before"], &report["after"]);
+    if what.verify && before.is_null() && !plan["goes_on"].is_null() {
         output::warning(
             "not compared: the conversion that was gone on with was begun without --verify",
         );
     }
     if what.json {
-        output::json(&json!({
-            "plan": plan_as_json(&report.plan),
-            "renames": report.renames,
-            "before": verified.map(|(before, _)| view(before)),
-            "after": verified.map(|(_, after)| view(after)),
-        }))?;
+        output::json(report)?;
     } else {
-        let checked = match verified {
-            Some((before, after)) if before == after => ", and the view is the same as before",
-            _ => "",
+        let checked = match before.is_null() || before != after {
+            true => "",
+            false => ", and the view is the same as before",
         };
+        let fact = |value: &Value| output::cell(value);
         output::text(&format!(
             "{}: {} (was {}), {} renames{checked}\n",
             what.directory.display(),
-            report.plan.to,
-            report.plan.from,
-            report.renames,
+            fact(&plan["to"]),
+            fact(&plan["from"]),
+            fact(&report["renames"]),
         ))?;
     }
-    if report.differs() {
+    if before != after {
         bail!("the view is not what it was before: something else changed it meanwhile");
     }
     Ok(())

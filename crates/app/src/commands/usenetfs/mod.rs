@@ -7,6 +7,7 @@ mod convert;
 mod helper;
 mod mount;
 mod status;
+mod through;
 mod umount;
 mod verify;
 
@@ -56,6 +57,22 @@ pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
 
 /// So often a lock is looked at again that somebody else may only look at, too.
 const LOOKS: u32 = 5;
+
+/// The whole path of a directory that a mount of ours shows, if one does.
+fn within_mount(directory: &Path) -> Result<Option<PathBuf>> {
+    let path = directory.to_path_buf();
+    let looked = in_time(move || mounts::canonical(&path));
+    let path = looked.map_or_else(|| std::path::absolute(directory), Ok)?;
+    let mut above = mounts::mount_points()?;
+    above.retain(|mount| path.starts_with(&mount.at));
+    // Of two at one place the later one lies on top.
+    let nearest = above
+        .iter()
+        .max_by_key(|mount| mount.at.components().count());
+    Ok(nearest
+        .is_some_and(|mount| mount.kind == FILE_SYSTEM)
+        .then_some(path))
+}
 
 /// Refuses to work on a directory that is seen through a mount, or that a mount shows.
 fn not_mounted(folder: &Folder) -> Result<()> {

@@ -1,0 +1,164 @@
+//! Conversions that are ordered through the mount: what the order says, and what is told of it, as JSON.
+//!
+//! Both are the value of one extended attribute of the directory: it is set to give the order, which ends with the conversion, and read to learn how far
+//! that is and what came of it.  The order is words: `[plan] on ALGORITHM | off | to ALGORITHM [verify]`.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use newsreel_layout::convert::{Plan, Progress, Report, Target};
+use newsreel_layout::{Algorithm, Fingerprint};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// The extended attribute of a directory of the mount by which its conversion is ordered.
+pub const CONVERT_ATTRIBUTE: &str = "user.usenetfs.convert";
+
+/// Of so many directories it is told what came of their last order.
+const TOLD_MAX: usize = 64;
+
+/// What is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// What the directory is to become.
+    pub target: Target,
+    /// Whether it is only said what would be done.
+    pub is_plan: bool,
+    /// Whether the view is compared before and after.
+    pub verify: bool,
+}
+
+/// No order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoOrder;
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_plan {
+            f.write_str("plan ")?;
+        }
+        match self.target {
+            Target::On(algorithm) => write!(f, "on {algorithm}"),
+            Target::Off => f.write_str("off"),
+            Target::To(algorithm) => write!(f, "to {algorithm}"),
+        }?;
+        f.write_str(if self.verify { " verify" } else { "" })
+    }
+}
+
+impl FromStr for Order {
+    type Err = NoOrder;
+
+    fn from_str(text: &str) -> Result<Self, NoOrder> {
+        let planned = text.strip_prefix("plan ");
+        let words = planned.unwrap_or(text);
+        let verified = words.strip_suffix(" verify");
+        let words: Vec<_> = verified.unwrap_or(words).split(' ').collect();
+        let algorithm = |word: &str| word.parse::<Algorithm>().map_err(|_| NoOrder);
+        let target = match *words {
+            ["on", by] => Target::On(algorithm(by)?),
+            ["off"] => Target::Off,
+            ["to", by] => Target::To(algorithm(by)?),
+            _ => return Err(NoOrder),
+        };
+        Ok(Self {
+            target,
+            is_plan: planned.is_some(),
+            verify: verified.is_some(),
+        })
+    }
+}
+
+/// What came of orders.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<VecDeque<(u64, Value)>>);
+
+impl Told {
+    /// What is told of a directory from now on.
+    pub(crate) fn tell(&self, node: u64, what: Value) {
+        let mut all = self.0.lock();
+        all.retain(|(of, _)| *of != node);
+        all.push_back((node, what));
+        if all.len() > TOLD_MAX {
+            all.pop_front();
+        }
+    }
+
+    /// What is told of a directory.
+    pub(crate) fn of(&self, node: u64) -> Option<String> {
+        let all = self.0.lock();
+        let (_, what) = all.iter().find(|(of, _)| *of == node)?;
+        Some(what.to_string())
+    }
+}
+
+/// What a conversion would do, as JSON.
+#[must_use]
+pub fn plan_as_json(plan: &Plan) -> Value {
+    let refusals: Vec<_> = plan.refusals.iter().map(ToString::to_string).collect();
+    json!({
+        "from": plan.from.to_string(),
+        "to": plan.to.to_string(),
+        "goes_on": plan.goes_on.map(|step| step.to_string()),
+        "entries": plan.entries,
+        "articles": plan.articles,
+        "folders": plan.folders,
+        "relative_links": plan.relative_links,
+        "new_folders": plan.new_folders,
+        "refusals": refusals,
+    })
+}
+
+/// What a conversion did, as JSON.
+#[must_use]
+pub fn report_as_json(report: &Report) -> Value {
+    let view =
+        |view: Fingerprint| json!({"entries": view.entries, "sum": format!("{:x}", view.sum)});
+    json!({
+        "plan": plan_as_json(&report.plan),
+        "renames": report.renames,
+        "before": report.verified.map(|(before, _)| view(before)),
+        "after": report.verified.map(|(_, after)| view(after)),
+    })
+}
+
+/// How far a conversion is, as JSON.
+pub(crate) fn progress_as_json(progress: Progress) -> Value {
+    json!({"state": "running", "step": progress.step.to_string(), "done": progress.done, "total": progress.total})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_words() {
+        for text in [
+            "on range1024",
+            "plan off",
+            "to 34/56 verify",
+            "plan on yyy verify",
+        ] {
+            let order: Order = text.parse().unwrap();
+            assert_eq!(order.to_string(), text);
+        }
+        for text in [
+            "", "on", "off yyy", "on  yyy", "plan", "on yyy ", "to none", "verify",
+        ] {
+            assert_eq!(text.parse::<Order>(), Err(NoOrder), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_a_directory_is_told_and_not_of_all() {
+        let told = Told::default();
+        for node in 0..200 {
+            told.tell(node, json!(1));
+            told.tell(node, json!(2));
+        }
+        assert_eq!(told.of(199).as_deref(), Some("2"));
+        assert_eq!(told.of(100), None);
+        assert!(told.0.lock().len() <= TOLD_MAX);
+    }
+}

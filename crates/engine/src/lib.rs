@@ -116,7 +116,7 @@ pub use record::Reason;
 pub use report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, CheckReport, Damage, GroupReport,
     HistoryStatus, LogStatus, OverviewStatus, ScrubReport, ScrubStatus, ScrubbedBuffer, Status,
-    Uncompared,
+    Uncompared, is_well,
 };
 pub use requests::{GroupChange, GroupSpec};
 pub use room::{DiskRoom, MEMORY_TIMES_MAX};

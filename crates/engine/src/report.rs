@@ -273,8 +273,14 @@ pub struct BufferStatus {
     pub free_offset: u64,
     /// Up to where it may be overwritten.
     pub reserved_offset: u64,
-    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, or what is wrong.
+    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, `read-only`, or what is wrong.
     pub state: String,
+}
+
+/// Whether a buffer in this state ([`BufferStatus::state`]) is as it should be.
+#[must_use]
+pub fn is_well(state: &str) -> bool {
+    state == "ok" || state == "read-only"
 }
 
 /// A buffer with what lies in it.

@@ -21,26 +21,32 @@ pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
     if folder.attribute(ATTRIBUTE)?.is_some() {
         return Ok(None);
     }
-    let mut best = (in_view(folder, Algorithm::YYY)?, None);
+    let (mut most, is_all) = in_view(folder, Algorithm::YYY)?;
+    let mut best = None;
+    if is_all {
+        return Ok(best);
+    }
     // Where several find the same, all of them are right.
-    for algorithm in Algorithm::ALL.into_iter().chain(range(folder)?) {
-        let found = in_view(folder, algorithm)?;
-        if found > best.0 {
-            best = (found, Some(algorithm));
+    let others = Algorithm::ALL.into_iter().chain(range(folder)?);
+    for algorithm in others.filter(|it| *it != Algorithm::YYY) {
+        let (found, _) = in_view(folder, algorithm)?;
+        if found > most {
+            (most, best) = (found, Some(algorithm));
         }
     }
-    Ok(best.1)
+    Ok(best)
 }
 
-/// How many entries its view finds.
-fn in_view(folder: &Folder, algorithm: Algorithm) -> Result<u64> {
-    let mut found = 0;
+/// How many entries its view finds, and whether these are all.
+fn in_view(folder: &Folder, algorithm: Algorithm) -> Result<(u64, bool)> {
+    let (mut found, mut all) = (0, 0);
     walk(folder, algorithm, &mut |lot| {
         let entries = lot.entries.iter();
         found += entries.filter(|it| lot.is_in_view(algorithm, it)).count() as u64;
+        all += lot.entries.len() as u64;
         Ok(())
     })?;
-    Ok(found)
+    Ok((found, found == all))
 }
 
 /// The range whose buckets begin where these do; of a single one, a range that has all its numbers.

@@ -1,19 +1,18 @@
 //! Whether a caching server is offline, as an administrator switched it: that holds until it is switched again, over restarts, too.
 //!
-//! What was asked for is in a file of the cache's directory where it is other than the configuration says; without that file the
-//! configuration says it.
-
-use std::path::Path;
+//! What was asked for is in a file of the cache's directory; without that file the configuration says it.
 
 use anyhow::{Context as _, Result};
 use newsreel_cache::CacheConfig;
-use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
+use newsreel_host::{Disk, read_whole, replace_file};
 
 /// The file's name.
 const FILE: &str = "offline";
 
-/// What may be in it.
-const SAID: [(&[u8], bool); 2] = [(b"on\n", true), (b"off\n", false)];
+/// What is in it.
+const fn said(offline: bool) -> &'static [u8] {
+    if offline { b"on\n" } else { b"off\n" }
+}
 
 /// Whether a server that starts is offline.
 pub(super) fn begins(disk: &dyn Disk, config: &CacheConfig) -> Result<bool> {
@@ -21,10 +20,10 @@ pub(super) fn begins(disk: &dyn Disk, config: &CacheConfig) -> Result<bool> {
     if !disk.exists(&path)? {
         return Ok(config.offline);
     }
-    let said = read_whole(disk, &path, 16)?;
-    let Some((_, offline)) = SAID.into_iter().find(|(text, _)| *text == said) else {
+    let is = |offline: &bool| read_whole(disk, &path, 16).is_ok_and(|text| text == said(*offline));
+    let Some(offline) = [true, false].into_iter().find(is) else {
         tracing::warn!(target: "newsreel::cache", path = %path.display(), offline = config.offline,
-            "the file neither says `on` nor `off`: the server is offline or not as `cache.offline` says");
+            "the file cannot be read, or says neither `on` nor `off`: the server is offline or not as `cache.offline` says");
         return Ok(config.offline);
     };
     if offline != config.offline {
@@ -36,16 +35,7 @@ pub(super) fn begins(disk: &dyn Disk, config: &CacheConfig) -> Result<bool> {
 /// Has that hold from the next start on.
 pub(super) fn hold(disk: &dyn Disk, config: &CacheConfig, offline: bool) -> Result<()> {
     let path = config.directory.join(FILE);
-    let said = SAID.into_iter().find(|(_, is)| *is == offline);
-    let held = match said.filter(|_| offline != config.offline) {
-        Some((text, _)) => replace_file(disk, &path, text),
-        None => match disk.remove(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.and_then(|()| disk.sync_dir(&config.directory)),
-        },
-    };
-    held.with_context(|| {
-        let path: &Path = &path;
+    replace_file(disk, &path, said(offline)).with_context(|| {
         format!(
             "nothing was switched, as it would not outlive this server: {}",
             path.display()
@@ -55,6 +45,8 @@ pub(super) fn hold(disk: &dyn Disk, config: &CacheConfig, offline: bool) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use newsreel_host::MemoryDisk;
 
     use super::*;
@@ -76,10 +68,15 @@ mod tests {
                 hold(&disk, &config(is_configured), offline).unwrap();
                 assert_eq!(begins(), offline);
             }
+            // Also where the configuration came to say the same, and then something else.
+            hold(&disk, &config(!is_configured), !is_configured).unwrap();
+            assert_eq!(begins(), !is_configured);
             disk.remove(Path::new("/cache/offline")).unwrap();
         }
         // Damage is no reason not to start.
-        replace_file(&disk, Path::new("/cache/offline"), b"x").unwrap();
-        assert!(begins(&disk, &config(true)).unwrap());
+        for damage in ["", "x", "on\non\non\non\non\non\n"] {
+            replace_file(&disk, Path::new("/cache/offline"), damage.as_bytes()).unwrap();
+            assert!(begins(&disk, &config(true)).unwrap());
+        }
     }
 }

@@ -488,7 +488,7 @@ fn cancelled_expired_and_renumbered_articles_go() {
 }
 
 #[test]
-fn overview_of_groups_asked_for_long_ago_goes_first() {
+fn overview_of_groups_told_of_long_ago_goes_first() {
     let disk = MemoryDisk::new();
     let keep = open(&disk);
     let names: Vec<Arc<str>> = ["a.one", "a.two", "a.three"].map(Arc::from).to_vec();

@@ -606,7 +606,7 @@ fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
 /// One word for a state.
 fn word(state: &str) -> &str {
     match state.split_once(": ") {
-        _ if state == "ok" || state == "read-only" => state,
+        _ if newsreel_engine::is_well(state) => state,
         Some((word @ ("suspended" | "retired" | "drained" | "narrowing"), _)) => word,
         _ => "impaired",
     }

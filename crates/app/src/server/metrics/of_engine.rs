@@ -98,7 +98,7 @@ fn of_buffers(page: &mut Page, buffers: &[(BufferStatus, BufferFacts)]) {
         "1: nothing is the matter with a buffer, 0: `newsreel store list` says what.",
     );
     for (status, _) in buffers {
-        let is_ok = status.state == "ok" || status.state == "read-only";
+        let is_ok = newsreel_engine::is_well(&status.state);
         page.value(&labels(status), is_ok.into());
     }
 }

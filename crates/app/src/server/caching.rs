@@ -193,7 +193,7 @@ impl Caching {
                 Ok(json!({"is_offline": service.is_offline()}))
             }
             CacheRequest::List { wildmat, articles } => kept::list(keep, &wildmat, articles),
-            CacheRequest::Drop { named, dry_run } => kept::drop(keep, &named, dry_run),
+            CacheRequest::Drop { named, dry_run } => kept::drop(service, &named, dry_run),
             CacheRequest::Pin { add, remove } => kept::pin(keep, &add, &remove),
             CacheRequest::Queue { action } => waiting_posts::answer(&**service, action),
         }

@@ -1,8 +1,10 @@
 //! What a caching server keeps, as an administrator asks for it.
 
 use newsreel_cache::keep::{Keep, ListedArticle, ListedGroup};
+use newsreel_cache::{CServer, Upstream};
 use newsreel_wire::{MessageId, Wildmat};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 /// A time of which nothing is known is nothing.
 fn time(seconds: u64) -> Value {
@@ -65,11 +67,17 @@ pub(super) fn named(what: &[String]) -> Result<(Vec<MessageId<'_>>, Vec<Wildmat>
     Ok((ids, wildmats))
 }
 
-/// Lets groups and articles go, or says what would go; where one of the words is neither, nothing does.
-pub(super) fn drop(keep: &Keep, what: &[String], dry_run: bool) -> Result<Value, String> {
+/// Lets groups and articles go, or says what would go; where one of the words is neither, nothing does.  On a thread that may wait:
+/// what readers have had already is kept first.
+pub(super) fn drop(
+    service: &CServer<Upstream>,
+    what: &[String],
+    dry_run: bool,
+) -> Result<Value, String> {
     let (ids, wildmats) = named(what)?;
     let matches = |name: &str| wildmats.iter().any(|wildmat| wildmat.matches(name));
-    let dropped = keep.drop_kept(&matches, &ids, dry_run);
+    Handle::current().block_on(service.until_kept(&matches, &ids));
+    let dropped = service.keep().drop_kept(&matches, &ids, dry_run);
     Ok(json!({
         "groups": dropped.groups,
         "articles": dropped.articles,

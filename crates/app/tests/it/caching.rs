@@ -668,6 +668,10 @@ fn what_is_kept_is_listed_and_dropped() {
         let words = [words, &["--json"]].concat();
         serde_json::from_str(&cache_said(&cache, &words).unwrap()).unwrap()
     };
+    // Right behind the article.
+    assert!(read(&mut reader, 2).is_ok());
+    let one = cache_said(&cache, &["drop", "<2@t.example>"]).unwrap();
+    assert!(one.starts_with("1 article is dropped"), "{one}");
     while json(&["list"])["groups"][0]["articles"] != 3 {
         std::thread::sleep(Duration::from_millis(20));
     }

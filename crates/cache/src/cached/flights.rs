@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use newsreel_service::ServiceError;
 use newsreel_wire::{ArticleNumber, GroupId, IdHash};
 use parking_lot::Mutex;
-use tokio::sync::SetOnce;
+use tokio::sync::{Notify, SetOnce};
 
 use super::arrivals::Coming;
 use crate::keep::Fetched;
@@ -42,12 +43,16 @@ pub(super) type Landing = Arc<SetOnce<Landed>>;
 
 /// All flights.
 #[derive(Default)]
-pub(super) struct Flights(Mutex<HashMap<Wanted, Landing>>);
+pub(super) struct Flights {
+    under_way: Mutex<HashMap<Wanted, Landing>>,
+    /// One of them is over.
+    over: Notify,
+}
 
 impl fmt::Debug for Flights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Flights")
-            .field(&self.0.lock().len())
+            .field(&self.under_way.lock().len())
             .finish()
     }
 }
@@ -68,10 +73,11 @@ impl Flight {
 
     /// Whoever wants it from now on begins another: what becomes of this one is told, or is not worth waiting for.
     pub(super) fn leave(&self) {
-        let mut under_way = self.flights.0.lock();
-        let is_this = |landing: &Landing| Arc::ptr_eq(landing, &self.landing);
-        if under_way.get(&self.wanted).is_some_and(is_this) {
+        let mut under_way = self.flights.under_way.lock();
+        if is_at(&under_way, &self.wanted, &self.landing) {
             under_way.remove(&self.wanted);
+            drop(under_way);
+            self.flights.over.notify_waiters();
         }
     }
 
@@ -79,6 +85,12 @@ impl Flight {
     pub(super) fn landing(&self) -> Landing {
         Arc::clone(&self.landing)
     }
+}
+
+/// Whether this is what ends with a thing, and no later flight is.
+fn is_at(under_way: &HashMap<Wanted, Landing>, wanted: &Wanted, landing: &Landing) -> bool {
+    let there = under_way.get(wanted);
+    there.is_some_and(|there| Arc::ptr_eq(there, landing))
 }
 
 impl Drop for Flight {
@@ -103,7 +115,7 @@ impl Flights {
 
     /// Begins a flight; where there is one already, what that ends with.
     pub(super) fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<Flight, Landing> {
-        let mut under_way = self.0.lock();
+        let mut under_way = self.under_way.lock();
         if let Some(landing) = under_way.get(&wanted) {
             return Err(Arc::clone(landing));
         }
@@ -114,6 +126,28 @@ impl Flights {
             wanted,
             landing,
         })
+    }
+
+    /// Waits until what has landed by now is kept, as far as it is wanted.
+    pub(super) async fn kept(&self, is_wanted: impl Fn(&Landed) -> bool) {
+        let has_landed = |landing: &Landing| landing.get().is_some_and(&is_wanted);
+        let waited: Vec<(Wanted, Landing)> = {
+            let under_way = self.under_way.lock();
+            let landed = under_way.iter().filter(|(_, landing)| has_landed(landing));
+            landed
+                .map(|(wanted, it)| (*wanted, Arc::clone(it)))
+                .collect()
+        };
+        for (wanted, landing) in &waited {
+            loop {
+                let mut over = pin!(self.over.notified());
+                over.as_mut().enable();
+                if !is_at(&self.under_way.lock(), wanted, landing) {
+                    break;
+                }
+                over.await;
+            }
+        }
     }
 }
 

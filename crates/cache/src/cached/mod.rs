@@ -39,13 +39,13 @@ use tokio::task::JoinSet;
 
 use crate::access_log::{AccessLine, AccessLog};
 use crate::censor::Censor;
-use crate::keep::{Keep, Kept, KeptFigures, group_and_date};
+use crate::keep::{Fetched, Keep, Kept, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
 use counts::{Counts, Unread};
 use fetch::Run;
-use flights::Flights;
+use flights::{Flights, Landed};
 use lines::Ahead;
 use turns::Turns;
 
@@ -210,6 +210,23 @@ impl<C: Connect> CServer<C> {
     /// What is kept, for those who look after it.
     pub fn keep(&self) -> &Arc<Keep> {
         &self.inner.keep
+    }
+
+    /// Waits until what readers have had by now of articles with these message-ids, and of those that name a group first which matches,
+    /// is kept: whoever lets it go then lets all of it go.
+    pub async fn until_kept(&self, matches: &(dyn Fn(&str) -> bool + Sync), ids: &[MessageId<'_>]) {
+        let is_wanted = |id: &[u8], group: Option<&str>| {
+            ids.iter().any(|it| it.as_bytes() == id) || group.is_some_and(matches)
+        };
+        let has_come = |landed: &Landed| match landed {
+            Landed::Found(Fetched { id, kept, .. }) => is_wanted(id, kept.group_and_date().0),
+            Landed::Coming(coming) => coming.arriving.seen(|octets| {
+                let (group, _) = group_and_date(octets);
+                is_wanted(&coming.id, group.as_ref().map(GroupName::as_str))
+            }),
+            Landed::Told | Landed::Missing | Landed::Failed(_) | Landed::Lost => false,
+        };
+        self.inner.flights.kept(has_come).await;
     }
 
     /// What is kept, in figures.

@@ -205,6 +205,8 @@ impl<C: Connect> CServer<C> {
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
                 if !ask.shows(&kept.wire) {
+                    // The same servers answer, or do not, as where it is not kept: nobody learns so what others read.
+                    self.is_there(id, ask, out).await?;
                     return Ok(None);
                 }
                 let source = self.answer_all((id.as_bytes(), hash, &kept), ask, out);
@@ -227,7 +229,7 @@ impl<C: Connect> CServer<C> {
         Err(super::Inner::<C>::given_up())
     }
 
-    /// Whether an article that is not kept is there, and is shown.
+    /// Whether an article is at a server elsewhere, and is shown.
     async fn is_there(
         &self,
         id: MessageId<'_>,

@@ -242,3 +242,30 @@ async fn what_may_be_read_is_read_whatever_servers_can_do() {
     assert_eq!(told, Err(ServiceError::Offline));
     assert_eq!(rig.to.asked(), [""; 0]);
 }
+
+/// While nobody could be asked, "no such article" told such a reader that somebody had read a private article, of which he is told nothing
+/// where it is not kept.
+#[tokio::test]
+async fn nobody_learns_what_others_have_read() {
+    let (rig, ada) = with_private(false);
+    assert!(rig.read_by_id(FIRST, Part::Whole).await.is_some());
+    rig.here.stop().await;
+    let second = "<2@t.example>";
+    for is_offline in [true, false] {
+        rig.here.set_offline(is_offline).unwrap();
+        for to in [&ada, &rig.to] {
+            to.0.lock().is_down = true;
+        }
+        let why = match is_offline {
+            true => ServiceError::Offline,
+            false => ServiceError::Away,
+        };
+        for id in [FIRST, second] {
+            for part in [Part::Stat, Part::Head, Part::Body, Part::Whole] {
+                let told = read(&rig, by_id(id), part).await;
+                assert_eq!(told, Err(why.clone()), "{id} {part:?}");
+            }
+            assert_eq!(line(&rig, id).await, Err(why.clone()), "{id}");
+        }
+    }
+}

@@ -776,6 +776,10 @@ fn posts_wait_and_reading_goes_on_without_the_server() {
         assert!(reader.ask("LIST").starts_with("215"));
         assert!(reader.block().contains(&"misc.test 3 1 y".to_owned()));
         assert!(reader.ask("GROUP not.known").starts_with("403"));
+        let not_kept = format!("OVER {}", id(1));
+        for not_to_be_had in [&*not_kept, "NEWNEWS misc.* 20260101 000000 GMT"] {
+            assert!(reader.ask(not_to_be_had).starts_with("403 not kept"));
+        }
         // Some newsreaders take any answer for "gone" but one that ends the connection.
         for article in ["3".to_owned(), id(1)] {
             let mut reader = NewsClient::connect(server.address);

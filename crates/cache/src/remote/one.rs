@@ -124,12 +124,17 @@ impl<C: Connect> One<C> {
         }
     }
 
-    /// Whether it is known what it can do, and that is this.
+    /// Whether it said what it can do.
+    pub(super) fn is_known(&self) -> bool {
+        self.capabilities.lock().is_some()
+    }
+
+    /// Whether it said that it can do this.
     pub(super) fn has(&self, can: impl FnOnce(&Capabilities) -> bool) -> bool {
         self.capabilities.lock().as_ref().is_some_and(can)
     }
 
-    /// Whether it tells overview lines by message-id.
+    /// Whether it said that it tells overview lines by message-id.
     pub(super) fn has_over_by_id(&self) -> bool {
         self.has(|said| said.has_with("OVER", "MSGID"))
     }

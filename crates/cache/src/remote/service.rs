@@ -160,6 +160,21 @@ impl<C: Connect> RServer<C> {
         one.is_none_or(|one| ids.iter().any(|id| one.lacks(*id)))
     }
 
+    /// What the servers can do; `unknown`: whether one that never said what it can do can do it.
+    fn features_where(&self, unknown: bool) -> Features {
+        let may = |one: &One<C>| unknown && !one.is_known();
+        let newnews = |one: &One<C>| one.has(|said| said.has("NEWNEWS")) || may(one);
+        let over_by_id = |one: &One<C>| one.has_over_by_id() || may(one);
+        Features {
+            reader: true,
+            transit: false,
+            // Of several each would say what the others do.
+            newnews: self.ones.len() == 1 && self.ones.iter().all(newnews),
+            over_by_id: self.ones.iter().any(over_by_id),
+            posting: self.routes.take_posts(),
+        }
+    }
+
     /// Whether what no server tells an overview line of by its message-id is nowhere.
     pub(crate) fn all_have_over_by_id(&self) -> bool {
         self.ones.iter().all(One::has_over_by_id)
@@ -220,15 +235,7 @@ impl<C: Connect> NewsService for RServer<C> {
     type NewnewsCursor = RemoteNewnews<C>;
 
     fn features(&self) -> Features {
-        let newnews = |one: &One<C>| one.has(|said| said.has("NEWNEWS"));
-        Features {
-            reader: true,
-            transit: false,
-            // Of several each would say what the others do.
-            newnews: self.ones.len() == 1 && self.ones.iter().all(newnews),
-            over_by_id: self.ones.iter().any(One::has_over_by_id),
-            posting: self.routes.take_posts(),
-        }
+        self.features_where(false)
     }
 
     async fn learn_features(&self) -> Features {
@@ -237,9 +244,10 @@ impl<C: Connect> NewsService for RServer<C> {
         if self.has_others() && known.over_by_id {
             return known;
         }
-        let unknown = self.ones.iter().filter(|one| !one.has(|_| true));
+        let unknown = self.ones.iter().filter(|one| !one.is_known());
         all_of(unknown.map(One::greet)).await;
-        self.features()
+        // One that cannot be asked is not said to lack anything: whoever wants it is told that it cannot be asked.
+        self.features_where(true)
     }
 
     fn has_site_list(&self, keyword: &str) -> bool {

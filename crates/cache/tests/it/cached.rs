@@ -6,7 +6,7 @@ use std::time::Duration;
 use newsreel_cache::keep::{Keep, KeepSettings};
 use newsreel_cache::policies::PolicyKind;
 use newsreel_cache::queue::PostQueue;
-use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings, Route};
+use newsreel_cache::{CServer, CacheSettings, RServer, RemoteNewnews, RemoteSettings, Route};
 use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
@@ -15,7 +15,7 @@ use newsreel_service::{
     Outcome, OverviewRows, Part, ServiceError,
 };
 use newsreel_wire::wildmat::Wildmat;
-use newsreel_wire::{ArticleNumber, GroupName, MessageId};
+use newsreel_wire::{ArticleNumber, GroupName, MessageId, UnixTime};
 use tokio::time::Instant;
 
 use crate::everything;
@@ -717,6 +717,39 @@ async fn what_cannot_be_kept_is_passed_on() {
             rig.later(REFRESH_S);
         }
     }
+}
+
+/// After a start without a word from the server such a reader was told that there is no such command.
+#[tokio::test]
+async fn offline_no_command_is_said_not_to_be_there() {
+    let mut rig = rig(3, REFRESH_S);
+    assert!(rig.read(1).await.unwrap());
+    rig.here.stop().await;
+    rig.here = cached(&To::default(), &rig.clock, &MemoryDisk::new(), 0);
+    rig.here = cached(&rig.to, &rig.clock, &rig.disk, REFRESH_S);
+    rig.here.set_offline(true).unwrap();
+    let features = rig.here.learn_features().await;
+    assert!(features.newnews && features.over_by_id);
+    let everything = Wildmat::parse("*").unwrap();
+    let (mut cursor, mut out) = (RemoteNewnews::default(), Vec::new());
+    let since = UnixTime(0);
+    let asking = rig
+        .here
+        .newnews(&everything, since, &mut cursor, 100, &mut out);
+    assert_eq!(asking.await, Err(ServiceError::Offline));
+    let mut rows = OverviewRows::default();
+    for (id, told) in [
+        ("<1@t.example>", Ok(true)),
+        ("<2@t.example>", Err(ServiceError::Offline)),
+    ] {
+        let id = MessageId::parse(id.as_bytes()).unwrap();
+        assert_eq!(rig.here.overview_by_id(id, &mut rows).await, told);
+    }
+    // What a server says that it cannot do is not there.
+    rig.to.0.lock().says = Some(("CAPABILITIES", "101 list\r\nVERSION 2\r\nREADER\r\n.\r\n"));
+    rig.here.set_offline(false).unwrap();
+    let features = rig.here.learn_features().await;
+    assert!(!features.newnews && !features.over_by_id);
 }
 
 /// A stop waited a minute for an article that a hanging server had been asked for.

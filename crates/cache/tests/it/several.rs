@@ -381,13 +381,14 @@ async fn what_a_server_can_do_is_asked_when_somebody_wants_to_know() {
     let (rig, backup) = with_backup(1);
     let can = async || rig.here.learn_features().await.over_by_id;
     assert!(!rig.here.features().over_by_id);
+    // While nobody can be asked nobody is said to lack it; nor is it known of anybody.
     rig.here.set_offline(true).unwrap();
-    assert!(!can().await);
+    assert!(can().await);
     rig.here.set_offline(false).unwrap();
     for to in [&rig.to, &backup] {
         to.0.lock().is_down = true;
     }
-    assert!(!can().await, "nobody can be asked");
+    assert!(can().await && !rig.here.features().over_by_id);
     backup.0.lock().is_down = false;
     tokio::time::advance(Duration::from_secs(120)).await;
     assert!(can().await && rig.here.features().over_by_id);

@@ -183,6 +183,8 @@ pub enum Defer {
     TooManyOffers,
     /// No room: the disk, the log or the buffers are full.
     Full,
+    /// It cannot be written: the disk is full or fails.
+    Disk,
     /// Accepting is paused by the administrator or by a fault.
     Paused,
     /// The server is stopping.
@@ -195,10 +197,11 @@ pub enum Defer {
 
 impl Defer {
     /// Every reason.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::UnderWay,
         Self::TooManyOffers,
         Self::Full,
+        Self::Disk,
         Self::Paused,
         Self::Stopping,
         Self::Unjudged,
@@ -212,6 +215,7 @@ impl Defer {
             Self::UnderWay => "on its way from elsewhere",
             Self::TooManyOffers => "too many offers open on this connection",
             Self::Full => "no room at present",
+            Self::Disk => "it was not taken, as the disk here is full or fails",
             Self::Paused => "not accepting articles at present",
             Self::Stopping => "server is stopping",
             Self::Unjudged => "what judges articles is down",
@@ -226,6 +230,7 @@ impl Defer {
             Self::UnderWay => "under_way",
             Self::TooManyOffers => "too_many_offers",
             Self::Full => "full",
+            Self::Disk => "disk",
             Self::Paused => "paused",
             Self::Stopping => "stopping",
             Self::Unjudged => "unjudged",

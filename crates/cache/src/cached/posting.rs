@@ -163,6 +163,7 @@ impl<C: Connect> Inner<C> {
                     if outcome != Outcome::Accepted {
                         outcome = match error {
                             QueueError::Full(_) => Outcome::Deferred(Defer::Full),
+                            QueueError::Disk { .. } => Outcome::Deferred(Defer::Disk),
                             _ => Outcome::Failed,
                         };
                     }

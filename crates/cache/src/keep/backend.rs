@@ -6,6 +6,20 @@ use std::sync::Arc;
 use newsreel_host::File;
 use redb::StorageBackend;
 
+use super::error::is_of_disk;
+
+/// Whether it is what the disk said, and nothing that lies in the file.
+pub(crate) fn is_fault_of_disk(fault: &redb::Error) -> bool {
+    match fault {
+        redb::Error::Io(error) => {
+            let error = error.get_ref().and_then(|error| error.downcast_ref());
+            error.is_some_and(is_of_disk)
+        }
+        redb::Error::PreviousIo => true,
+        _ => false,
+    }
+}
+
 /// The file.
 #[derive(Debug)]
 pub(crate) struct OnDisk(pub(crate) Arc<dyn File>);

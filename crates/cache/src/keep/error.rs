@@ -51,7 +51,7 @@ impl KeepError {
 }
 
 /// Whether it is the disk that failed, and not a file that is cut, gone or something else.
-pub(super) const fn is_of_disk(error: &newsreel_host::Error) -> bool {
+pub(crate) const fn is_of_disk(error: &newsreel_host::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::Full | ErrorKind::Io | ErrorKind::Stopped

@@ -45,10 +45,11 @@ use table::Table;
 use wanted::Wanted;
 
 pub use articles::{Fetched, Written};
-pub(crate) use backend::OnDisk;
+pub(crate) use backend::{OnDisk, is_fault_of_disk};
 pub(crate) use block::bare_line;
 pub use block::{BLOCK_NUMBERS, Block, each_of, place_of, places_in};
 pub use error::KeepError;
+pub(crate) use error::is_of_disk;
 pub use group::KeptGroup;
 pub use listed::{Dropped, LISTED_ARTICLES_MAX, ListedArticle, ListedGroup};
 pub use pins::PINS_MAX;

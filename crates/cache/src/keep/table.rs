@@ -22,9 +22,9 @@ use redb::{
     TableDefinition, WriteTransaction,
 };
 
-use super::backend::OnDisk;
+use super::backend::{OnDisk, is_fault_of_disk};
 use super::block::Block;
-use super::error::{KeepError, Result, is_of_disk};
+use super::error::{KeepError, Result};
 use super::group::KeptGroup;
 use super::row::Row;
 use super::sealed;
@@ -52,18 +52,6 @@ pub(super) type Fault = Box<redb::Error>;
 
 fn fault(error: impl Into<redb::Error>) -> Fault {
     Box::new(error.into())
-}
-
-/// Whether it is what the disk said, and nothing that lies in the file.
-fn is_fault_of_disk(fault: &redb::Error) -> bool {
-    match fault {
-        redb::Error::Io(error) => {
-            let error = error.get_ref().and_then(|error| error.downcast_ref());
-            error.is_some_and(is_of_disk)
-        }
-        redb::Error::PreviousIo => true,
-        _ => false,
-    }
 }
 
 /// The key of a block's checksum.

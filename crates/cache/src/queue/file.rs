@@ -1,8 +1,9 @@
 //! The queue's file, a redb database: made whole or not at all, and opened again where the disk failed.
 //!
 //! redb does nothing more with a file once reading or writing it has failed, be it that the disk was full for a moment.  The next one who
-//! wants something of the queue has it opened again here, as a restart would: what was taken is there, and nothing else.  It is not
-//! opened again where a sync failed: what reads give then may never have reached the disk, and more would be built on it.
+//! wants something of the queue has it opened again here, as a restart would: what was taken is there.  Where a sync failed, what
+//! reads give may never have reached the disk, and nothing may be built on it: all of it is written to another file first, which takes
+//! the place of that one when it is on disk.
 //! A file that is empty or damaged is refused and stays as it is.
 
 use std::io;
@@ -11,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use newsreel_host::{Disk, ErrorKind, OpenMode};
+use newsreel_host::{Disk, Error, ErrorKind, OpenMode};
 use parking_lot::Mutex;
 use redb::{Database, StorageBackend, WriteTransaction};
 
 use super::{NEXT, POSTS, QueueError, Result, TEXTS};
-use crate::keep::OnDisk;
+use crate::keep::{OnDisk, is_fault_of_disk, is_of_disk};
 
 /// What the database has in memory, octets.
 const MEMORY_OCTETS: usize = 1 << 20;
@@ -25,6 +26,38 @@ pub(super) type Fault = Box<redb::Error>;
 
 pub(super) fn fault(error: impl Into<redb::Error>) -> Fault {
     Box::new(error.into())
+}
+
+/// Why the file cannot be used.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The disk is full or fails; what it said.
+    Disk(String),
+    /// What lies there is not what should.
+    Content(String),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        match is_of_disk(&error) {
+            true => Self::Disk(error.to_string()),
+            false => Self::Content(error.to_string()),
+        }
+    }
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        match is_fault_of_disk(&fault) {
+            true => Self::Disk(fault.to_string()),
+            false => Self::Content(fault.to_string()),
+        }
+    }
+}
+
+/// What redb panics at.
+fn damaged() -> Trouble {
+    Trouble::Content("it is damaged".to_owned())
 }
 
 /// A file of which it is known whether a sync failed.
@@ -70,12 +103,20 @@ pub(super) struct QueueFile {
     has_lost: Arc<AtomicBool>,
 }
 
+/// What is said of it.
+fn told(path: PathBuf, trouble: Trouble) -> QueueError {
+    match trouble {
+        Trouble::Disk(why) => QueueError::Disk { path, why },
+        Trouble::Content(why) => QueueError::File { path, why },
+    }
+}
+
 fn database(
     disk: &dyn Disk,
     (path, mode): (&Path, OpenMode),
     has_lost: &Arc<AtomicBool>,
-) -> std::result::Result<Database, String> {
-    let file = disk.open(path, mode).map_err(|error| error.to_string())?;
+) -> std::result::Result<Database, Trouble> {
+    let file = disk.open(path, mode)?;
     let medium = Medium {
         file: OnDisk(file),
         has_lost: Arc::clone(has_lost),
@@ -92,46 +133,56 @@ fn database(
         Ok(database)
     };
     match catch_unwind(AssertUnwindSafe(opened)) {
-        Ok(opened) => opened.map_err(|fault: Fault| fault.to_string()),
-        Err(_) => Err("it is damaged".to_owned()),
+        Ok(opened) => opened.map_err(|fault: Fault| fault.into()),
+        Err(_) => Err(damaged()),
     }
 }
 
-/// Makes an empty queue: under its name there is never a file that is not whole.
-fn make(disk: &dyn Disk, path: &Path) -> std::result::Result<(), String> {
+/// Makes the file, or makes it anew: under its name there is never one that is not whole.
+fn make(
+    disk: &dyn Disk,
+    path: &Path,
+    fill: impl FnOnce(&Path) -> std::result::Result<(), Trouble>,
+) -> std::result::Result<(), Trouble> {
     let made = path.with_extension("new");
     match disk.remove(&made) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.to_string()),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    drop(database(
-        disk,
-        (&made, OpenMode::CreateNew),
-        &Arc::default(),
-    )?);
-    let renamed = disk.rename(&made, path);
-    renamed.map_err(|error| error.to_string())
+    fill(&made)?;
+    Ok(disk.rename(&made, path)?)
+}
+
+/// Makes a file with all that is in another.
+fn copy(disk: &dyn Disk, from: &Path, to: &Path) -> newsreel_host::Result<()> {
+    let from = disk.open(from, OpenMode::ReadWrite)?;
+    let to = disk.open(to, OpenMode::CreateNew)?;
+    let (mut at, mut left) = (0, from.len()?);
+    let mut piece = vec![0; MEMORY_OCTETS];
+    while left > 0 {
+        piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        from.read_exact_at(&mut piece, at)?;
+        to.write_at(&piece, at)?;
+        at += piece.len() as u64;
+        left -= piece.len() as u64;
+    }
+    to.sync_all()
 }
 
 fn opened(
     disk: &dyn Disk,
     path: &Path,
     has_lost: &Arc<AtomicBool>,
-) -> std::result::Result<Database, String> {
-    let file = disk.open(path, OpenMode::ReadWrite);
-    let octets = file.and_then(|file| file.len());
-    if octets.map_err(|error| error.to_string())? == 0 {
-        return Err(
+) -> std::result::Result<Database, Trouble> {
+    if disk.open(path, OpenMode::ReadWrite)?.len()? == 0 {
+        return Err(Trouble::Content(
             "it is empty (0 octets), which this server never leaves behind: posts may be lost, by a power cut or a copy that broke off"
                 .to_owned(),
-        );
+        ));
     }
+    // Whoever made it may have been killed before its name was on disk.
+    disk.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
     database(disk, (path, OpenMode::ReadWrite), has_lost)
-}
-
-/// Whether what failed is the disk, and not what lies on it.
-const fn is_of_disk(fault: &Fault) -> bool {
-    matches!(**fault, redb::Error::Io(_) | redb::Error::PreviousIo)
 }
 
 impl QueueFile {
@@ -139,14 +190,13 @@ impl QueueFile {
     pub(super) fn open(disk: &Arc<dyn Disk>, path: PathBuf) -> Result<Self> {
         let has_lost = Arc::default();
         let open = || {
-            let is_there = disk.exists(&path).map_err(|error| error.to_string())?;
-            if !is_there {
-                make(disk.as_ref(), &path)?;
+            if !disk.exists(&path)? {
+                make(disk.as_ref(), &path, |made| {
+                    let made = (made, OpenMode::CreateNew);
+                    database(disk.as_ref(), made, &Arc::default()).map(drop)
+                })?;
             }
-            let database = opened(disk.as_ref(), &path, &has_lost)?;
-            let folder = path.parent().unwrap_or(Path::new("."));
-            disk.sync_dir(folder).map_err(|error| error.to_string())?;
-            Ok(database)
+            opened(disk.as_ref(), &path, &has_lost)
         };
         match open() {
             Ok(database) => Ok(Self {
@@ -155,7 +205,7 @@ impl QueueFile {
                 database: Mutex::new(Some(database)),
                 has_lost,
             }),
-            Err(why) => Err(QueueError::File { path, why }),
+            Err(trouble) => Err(told(path, trouble)),
         }
     }
 
@@ -163,11 +213,20 @@ impl QueueFile {
         &self.path
     }
 
-    pub(super) fn wrong(&self, why: impl Into<String>) -> QueueError {
-        QueueError::File {
-            path: self.path.clone(),
-            why: why.into(),
+    /// What is said of a post that cannot be read.
+    pub(super) fn damaged(&self, number: u64) -> QueueError {
+        let why = format!("post {number} is damaged");
+        told(self.path.clone(), Trouble::Content(why))
+    }
+
+    /// Opens it again.
+    fn again(&self) -> std::result::Result<Database, Trouble> {
+        let disk = self.disk.as_ref();
+        if self.has_lost.load(Ordering::Acquire) {
+            make(disk, &self.path, |made| Ok(copy(disk, &self.path, made)?))?;
+            self.has_lost.store(false, Ordering::Release);
         }
+        opened(disk, &self.path, &self.has_lost)
     }
 
     /// Does something with the database.
@@ -179,24 +238,22 @@ impl QueueFile {
         let database = match &*held {
             Some(database) => database,
             None => {
-                let again = opened(self.disk.as_ref(), &self.path, &self.has_lost);
-                let again = again.map_err(|why| self.wrong(why))?;
+                let again = self.again();
+                let again = again.map_err(|trouble| told(self.path.clone(), trouble))?;
                 tracing::info!(target: "newsreel::cache", path = %self.path.display(), "the posts that wait can be read and written again");
                 held.insert(again)
             }
         };
-        let why = match catch_unwind(AssertUnwindSafe(|| work(database))) {
+        let trouble = match catch_unwind(AssertUnwindSafe(|| work(database))) {
             Ok(Ok(done)) => return Ok(done),
-            Ok(Err(fault)) => {
-                if is_of_disk(&fault) && !self.has_lost.load(Ordering::Acquire) {
-                    *held = None;
-                }
-                fault.to_string()
-            }
-            Err(_) => "it is damaged".to_owned(),
+            Ok(Err(fault)) => fault.into(),
+            Err(_) => damaged(),
         };
+        if matches!(trouble, Trouble::Disk(_)) {
+            *held = None;
+        }
         drop(held);
-        Err(self.wrong(why))
+        Err(told(self.path.clone(), trouble))
     }
 
     /// Changes something; on disk when this returns.

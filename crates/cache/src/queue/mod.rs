@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use newsreel_host::Disk;
@@ -52,7 +53,18 @@ pub enum QueueError {
     /// It is being sent, or edited.
     #[error("post {0} is being sent or edited at this moment: look at the list again in a minute")]
     InHand(u64),
-    /// The file failed.
+    /// The disk is full or fails.
+    #[error(
+        "the posts that wait, {}: {why}; none of those that were taken is lost, and no more are taken until the disk has room and can be \
+         written", path.display()
+    )]
+    Disk {
+        /// Which file.
+        path: PathBuf,
+        /// What the disk said.
+        why: String,
+    },
+    /// The file is damaged.
     #[error(
         "the posts that wait, {}: {why}; nothing of it was removed: put back a sound copy, or move it away to do without them",
         path.display()
@@ -71,6 +83,8 @@ type Result<T> = std::result::Result<T, QueueError>;
 pub struct PostQueue {
     file: QueueFile,
     octets_max: u64,
+    /// Posts from this number on were not taken: whoever posted them was told so, though the file may have them where a sync failed.
+    taken_below: AtomicU64,
     /// Who changes a post holds this, so that none is changed from what it was before.
     changing: Mutex<()>,
     /// Those that are being sent or edited.
@@ -137,6 +151,7 @@ impl PostQueue {
         let queue = Self {
             file: QueueFile::open(disk, directory.join("posts.redb"))?,
             octets_max,
+            taken_below: AtomicU64::new(u64::MAX),
             changing: Mutex::default(),
             in_hand: Mutex::default(),
         };
@@ -168,10 +183,13 @@ impl PostQueue {
         self.file.change(|writing| {
             let mut next = writing.open_table(NEXT).map_err(fault)?;
             number = next.get(0).map_err(fault)?.map_or(1, |next| next.value());
+            let untaken = self.taken_below.fetch_min(number, Ordering::AcqRel);
+            (untaken..number).try_for_each(|number| remove(writing, number))?;
             next.insert(0, number + 1).map_err(fault)?;
             put_post(writing, number, &post)?;
             put_text(writing, number, text)
         })?;
+        self.taken_below.store(u64::MAX, Ordering::Release);
         Ok(number)
     }
 
@@ -190,11 +208,13 @@ impl PostQueue {
             }
             Ok(all)
         })?;
+        let taken_below = self.taken_below.load(Ordering::Acquire);
+        let taken = all.into_iter().filter(|(number, _)| *number < taken_below);
         let sound = |(number, post): (u64, Option<QueuedPost>)| {
-            let post = post.ok_or_else(|| self.file.wrong(format!("post {number} is damaged")))?;
+            let post = post.ok_or_else(|| self.file.damaged(number))?;
             Ok((number, post))
         };
-        all.into_iter().map(sound).collect()
+        taken.map(sound).collect()
     }
 
     /// One of them, with its text.
@@ -218,7 +238,7 @@ impl PostQueue {
             Ok(Some(decoded(number, post.value()).zip(text)))
         })?;
         let found = found.ok_or(QueueError::Missing(number))?;
-        found.ok_or_else(|| self.file.wrong(format!("post {number} is damaged")))
+        found.ok_or_else(|| self.file.damaged(number))
     }
 
     /// Takes one in hand, to send it or to edit it: what a server is told and what is noted of it are of one text.

@@ -182,6 +182,79 @@ fn a_disk_that_fails_takes_nothing() {
         let queue = PostQueue::open(&disk, Path::new("/cache"), 100).unwrap();
         faulty.add(DiskFault::new(op, "posts.redb", Effect::Medium).forever());
         let put = queue.put(&post(1, &["one"]), TEXT);
-        assert!(matches!(put, Err(QueueError::File { .. })), "{put:?}");
+        assert!(matches!(put, Err(QueueError::Disk { .. })), "{put:?}");
     }
+}
+
+/// It took no post any more until a restart, which built on what may not have been on disk.
+#[test]
+fn a_disk_that_failed_at_a_sync_takes_posts_again() {
+    let text = vec![b'x'; 1 << 20];
+    let ids = |queue: &PostQueue| -> Vec<String> {
+        let all = queue.list().unwrap().into_iter();
+        all.map(|(_, post)| post.id).collect()
+    };
+    let mut failed = 0;
+    for (nth, times) in (1..=3).flat_map(|nth| [(nth, 1), (nth, u64::MAX)]) {
+        let memory = MemoryDisk::new();
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+        faulty.create_dir_all(Path::new("/cache")).unwrap();
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let queue = PostQueue::open(&disk, Path::new("/cache"), 10 << 20).unwrap();
+        assert_eq!(queue.put(&post(1, &["one"]), TEXT), Ok(1));
+        let fault = DiskFault::new(Op::Sync, "posts.", Effect::Medium);
+        faulty.add(fault.nth(nth).times(times));
+        let mut taken = vec!["<1@t.example>".to_owned()];
+        for number in 10..13 {
+            let post = post(number, &["one"]);
+            match queue.put(&post, &text) {
+                Ok(_) => taken.push(post.id),
+                Err(error) => {
+                    assert!(matches!(error, QueueError::Disk { .. }), "{error}");
+                    failed += 1;
+                }
+            }
+        }
+        faulty.clear();
+        // What its poster was told is not taken is not sent.
+        assert_eq!(ids(&queue), taken, "{nth} {times}");
+        let number = queue.put(&post(2, &["one"]), &text).unwrap();
+        taken.push("<2@t.example>".to_owned());
+        let after = open(&memory.crash_losing_all()).unwrap();
+        for queue in [queue, after] {
+            assert_eq!(ids(&queue), taken, "{nth} {times}");
+            assert_eq!(queue.get(1).unwrap().1, TEXT);
+            assert_eq!(queue.get(number).unwrap().1, text);
+        }
+    }
+    assert!(failed > 6, "{failed}");
+}
+
+/// Nothing is built on what a sync that failed left in memory alone.
+#[test]
+fn what_a_failed_sync_left_behind_is_written_anew() {
+    let text = |octet: u8| vec![octet; 100 << 10];
+    let mut failed = 0;
+    for nth in 1..=3 {
+        let memory = MemoryDisk::new();
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+        faulty.create_dir_all(Path::new("/cache")).unwrap();
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let queue = PostQueue::open(&disk, Path::new("/cache"), 10 << 20).unwrap();
+        assert_eq!(queue.put(&post(1, &["one"]), &text(b'a')), Ok(1));
+        faulty.add(DiskFault::new(Op::Sync, "posts.redb", Effect::Medium).nth(nth));
+        let edited = {
+            let in_hand = queue.take_in_hand(1).unwrap();
+            queue.edit(&in_hand, &post(1, &["one"]), &text(b'b'))
+        };
+        failed += usize::from(edited.is_err());
+        faulty.clear();
+        assert_eq!(queue.put(&post(2, &["one"]), TEXT), Ok(2));
+        let known = queue.get(1).unwrap();
+        drop(queue);
+        let after = open(&memory.crash_losing_all()).unwrap();
+        assert_eq!(after.get(1).unwrap(), known, "{nth}");
+        assert_eq!(after.get(2).unwrap().1, TEXT);
+    }
+    assert!(failed > 0);
 }

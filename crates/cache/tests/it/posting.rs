@@ -6,9 +6,9 @@ use std::time::Duration;
 use newsreel_cache::CServer;
 use newsreel_cache::keep::Keep;
 use newsreel_cache::queue::{PostQueue, Standing};
-use newsreel_host::{Disk, FakeClock, MemoryDisk};
+use newsreel_host::{Disk, Effect, FakeClock, Fault as DiskFault, FaultyDisk, MemoryDisk, Op};
 use newsreel_service::posting::Post;
-use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Reject};
+use newsreel_service::{Connection, ConnectionId, Defer, NewsService as _, Outcome, Reject};
 use tokio::task::JoinSet;
 
 use crate::cached::{REFRESH_S, keep_settings, routed};
@@ -27,11 +27,15 @@ struct World {
 
 /// A server for misc.*, one for local.*, and a queue.
 fn world() -> World {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    world_on(&disk)
+}
+
+fn world_on(disk: &Arc<dyn Disk>) -> World {
     let (misc, local) = (To::default(), To::default());
     let clock = Arc::new(FakeClock::new(1_767_225_600));
-    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-    let keep = Keep::open(&disk, &keep_settings()).unwrap();
-    let queue = PostQueue::open(&disk, &keep_settings().directory, 1 << 20);
+    let keep = Keep::open(disk, &keep_settings()).unwrap();
+    let queue = PostQueue::open(disk, &keep_settings().directory, 1 << 20);
     let queue = Arc::new(queue.unwrap());
     let servers = [(&misc, "misc", "misc.*"), (&local, "local", "local.*")];
     let here = routed(&servers, &clock, keep, REFRESH_S, Some(Arc::clone(&queue)));
@@ -247,4 +251,23 @@ async fn a_post_whose_edited_groups_have_it_waits_no_more() {
     assert_eq!(world.here.edit_post(1, ONE.as_bytes()), Ok(false));
     assert_eq!(world.standing(), []);
     assert_eq!(World::posts(&world.misc), 1);
+}
+
+/// Its poster was told of a fault inside this server, and not that there is no room.
+#[tokio::test]
+async fn a_post_for_which_the_disk_has_no_room_is_said_not_to_be_taken() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let mut world = world_on(&disk);
+    world.misc.0.lock().is_down = true;
+    for effect in [Effect::Full, Effect::Medium] {
+        faulty.add(DiskFault::new(Op::Write, "posts.redb", effect).forever());
+        let outcome = world.post(ONE).await;
+        assert_eq!(outcome, Outcome::Deferred(Defer::Disk));
+        assert!(Defer::Disk.text().contains("not taken, as the disk"));
+        faulty.clear();
+    }
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    world.tasks.abort_all();
+    while world.tasks.join_next().await.is_some() {}
 }

@@ -423,7 +423,13 @@ async fn service_of(
 ) -> Result<(CServer<Upstream>, Vec<Arc<Pool<Upstream>>>)> {
     let folder = &config.cache.directory;
     let keep = Keep::open(disk, &config.cache.keep());
-    let keep = keep.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
+    let keep = keep.with_context(|| {
+        format!(
+            "cannot keep anything in {} (a caching server needs a directory of its own that it can write, with room in it: see to this one, \
+             or name another with --directory or `cache.directory`)",
+            folder.display()
+        )
+    })?;
     let not_before = after_a_kill(disk.as_ref(), folder)?;
     let servers = servers(config, disk, not_before);
     let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();

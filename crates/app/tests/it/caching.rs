@@ -1015,6 +1015,17 @@ fn what_cannot_be_is_told_at_the_start() {
     assert!(RealDisk.list(folder.path()).unwrap().is_empty());
     let no_host = error(&["--upstream", "a b", "--listen", "127.0.0.1:0"]);
     assert!(no_host.contains("--upstream: a host"), "{no_host}");
+    let file = folder.path().join("file");
+    replace_file(&RealDisk, &file, b"").unwrap();
+    let file = file.to_str().unwrap();
+    let no_place = error(&["--upstream", "localhost", "--directory", file]);
+    for words in [
+        file,
+        "it is a file, not a directory",
+        "name another with --directory",
+    ] {
+        assert!(no_place.contains(words), "{words}: {no_place}");
+    }
 }
 
 /// An INN with one group, in a directory of its own.

@@ -7,12 +7,14 @@ use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use newsreel_host::{Clock as _, RealClock};
+
 use super::channel::Channel;
 use super::incoming::{Got, Incoming};
 use super::script::code;
 use crate::error::Error;
 
-/// Opening a connection and each reply on the way may take so long.
+/// Opening a connection may take so long, and so may each status line, and each piece of a block.
 const STEP: Duration = Duration::from_secs(30);
 
 /// A blocking connection with its input.
@@ -21,6 +23,8 @@ pub(crate) struct Opened {
     channel: Channel,
     incoming: Incoming,
     server: SocketAddr,
+    step: Duration,
+    clock: RealClock,
 }
 
 impl Opened {
@@ -37,10 +41,20 @@ impl Opened {
         server: SocketAddr,
         is_secure: bool,
     ) -> Result<Self, Error> {
+        Self::within(STEP, stream, server, is_secure)
+    }
+
+    /// The same with a time limit for each step.
+    fn within(
+        step: Duration,
+        stream: TcpStream,
+        server: SocketAddr,
+        is_secure: bool,
+    ) -> Result<Self, Error> {
         let prepare = || -> io::Result<Channel> {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(STEP))?;
-            stream.set_write_timeout(Some(STEP))?;
+            stream.set_read_timeout(Some(step))?;
+            stream.set_write_timeout(Some(step))?;
             let mut channel = Channel::new(stream);
             if is_secure {
                 channel.secure()?;
@@ -52,6 +66,8 @@ impl Opened {
             channel,
             incoming: Incoming::new(),
             server,
+            step,
+            clock: RealClock::new(),
         };
         opened.expect("the greeting", &[200, 201])?;
         Ok(opened)
@@ -122,6 +138,7 @@ impl Opened {
 
     /// The next status line, which must have one of these codes.
     pub(crate) fn expect(&mut self, asked: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
+        let until = self.clock.monotonic() + self.step;
         loop {
             let found = self.incoming.line();
             let line = found.map_err(|_| self.broken(asked, io::ErrorKind::InvalidData.into()))?;
@@ -136,15 +153,21 @@ impl Opened {
                     reply: String::from_utf8_lossy(&line).into_owned(),
                 });
             }
+            // However it drips in.
+            if self.clock.monotonic() >= until {
+                return Err(self.broken(asked, io::ErrorKind::TimedOut.into()));
+            }
             self.read(asked)?;
         }
     }
 
+    /// Reads something, within the time limit.
     fn read(&mut self, asked: &str) -> Result<(), Error> {
+        let before = self.incoming.waiting();
         match self.incoming.read(&mut self.channel) {
             Ok(Got::End) => Err(self.broken(asked, io::ErrorKind::UnexpectedEof.into())),
             // A blocking socket "would block" when its time limit has passed.
-            Ok(Got::All) if self.incoming.waiting() == 0 => {
+            Ok(Got::All) if self.incoming.waiting() == before => {
                 Err(self.broken(asked, io::ErrorKind::TimedOut.into()))
             }
             Ok(_) => Ok(()),
@@ -157,6 +180,51 @@ impl Opened {
             server: self.server,
             asked: asked.to_owned(),
             source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// What comes of opening a connection to a server that begins its greeting, and drips on without an end or goes silent until it is
+    /// given up.
+    fn greeted(drips: bool) -> Result<Opened, io::ErrorKind> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let (given_up, is_given_up) = mpsc::sync_channel::<()>(1);
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"200 he").unwrap();
+            let pause = Duration::from_millis(if drips { 5 } else { 10_000 });
+            for _ in 0..if drips { 2000 } else { 1 } {
+                if is_given_up.recv_timeout(pause) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return;
+                }
+                let _ = stream.write_all(b"l");
+            }
+            let _ = stream.write_all(b"o\r\n");
+        });
+        let stream = TcpStream::connect(server).unwrap();
+        let opened = Opened::within(Duration::from_millis(50), stream, server, false);
+        drop(given_up);
+        serving.join().unwrap();
+        opened.map_err(|error| match error {
+            Error::Broken { source, .. } => source.kind(),
+            other => panic!("{other}"),
+        })
+    }
+
+    /// One that went silent in the middle of a line was waited for without end.
+    #[test]
+    fn a_server_that_does_not_end_its_line_is_given_up() {
+        for drips in [false, true] {
+            let opened = greeted(drips).map(drop);
+            assert_eq!(opened, Err(io::ErrorKind::TimedOut), "{drips}");
         }
     }
 }

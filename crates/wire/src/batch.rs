@@ -2,8 +2,10 @@
 //!
 //! The reader works on the front of a growing buffer and copies nothing.  A count is believed when the next header, or the end, follows the
 //! article, perhaps behind blank lines or zeros; or when it leads to the end of a line and to no header in the article, whatever follows.
-//! Otherwise the article may be cut or joined, and the reader reports the damage and goes on at the next header it finds.  Articles in
-//! batches have LF line ends.
+//! Otherwise the article may be cut or joined, and the reader reports the damage and goes on at the next header it finds.
+//!
+//! Articles in batches have LF line ends.  Where lines were given CRLF ends on the way, header lines too, counts leave out each CR: such an
+//! article is taken where its count, so read, leads to the end of a line that the next header, or the end, follows, and to no header in it.
 
 use std::ops::Range;
 
@@ -134,30 +136,73 @@ impl BatchReader {
             }
             return self.damaged(BatchDamage::NoHeader, skipped, head.len());
         };
-        let count = match read_header(head.get(..lf).unwrap_or_default()) {
+        let line = head.get(..lf).unwrap_or_default();
+        let count = match read_header(line) {
             Ok(count) if count <= self.article_octets_max => count,
             Ok(_) => return self.damaged(BatchDamage::TooLarge, skipped, lf),
             Err(why) => return self.damaged(why, skipped, lf),
         };
         let (start, end) = (lf + 1, lf + 1 + count);
-        let Some(article) = buf.get(start..end) else {
+        if buf.len() < end {
             return if at_end {
                 self.damaged(BatchDamage::Truncated, skipped, lf)
             } else {
                 Step::Incomplete { used: skipped }
             };
+        }
+        let Some(mut follows) = follows(buf, end, at_end) else {
+            return Step::Incomplete { used: skipped };
         };
-        match header_follows(buf.get(end..).unwrap_or_default(), at_end) {
-            None => return Step::Incomplete { used: skipped },
-            Some(false) if !is_whole(article) => {
-                return self.damaged(BatchDamage::Count, skipped, lf);
+        let (has_cr, mut end) = (line.ends_with(b"\r"), end);
+        let ends_line = buf.get(..end).is_some_and(|seen| seen.ends_with(b"\n"));
+        if has_cr && follows != Follows::Directly {
+            match self.without_cr(buf, (start, count), at_end) {
+                None => return Step::Incomplete { used: skipped },
+                Some(Some((other, then))) if then < follows || (then == follows && !ends_line) => {
+                    (end, follows) = (other, then);
+                }
+                Some(_) => {}
             }
-            Some(_) => {}
+        }
+        let article = buf.get(start..end).unwrap_or_default();
+        // Where a count leads to is no sign if it may leave out octets of the article.
+        let is_sure = || is_whole(article) && !(has_cr && article.contains(&b'\r'));
+        if follows == Follows::Otherwise && !is_sure() {
+            return self.damaged(BatchDamage::Count, skipped, lf);
         }
         Step::Article {
             body: skipped + start..skipped + end,
             used: skipped + end,
         }
+    }
+
+    /// Where an article ends that has a CR more at each line than was counted, and what follows it there, if it is such a one; outer none:
+    /// more must be seen.
+    fn without_cr(
+        &self,
+        buf: &[u8],
+        (start, count): (usize, usize),
+        at_end: bool,
+    ) -> Option<Option<(usize, Follows)>> {
+        let most = buf.len().min(start + self.article_octets_max);
+        let seen = buf.get(start..most).unwrap_or_default();
+        for (nth, lf) in memchr::memchr_iter(b'\n', seen).enumerate() {
+            let has_cr = seen.get(..lf).is_some_and(|line| line.ends_with(b"\r"));
+            let counted = lf - nth;
+            if !has_cr || counted > count {
+                return Some(None);
+            }
+            if counted == count {
+                let end = start + lf + 1;
+                let is_one = seen.get(..=lf).is_some_and(is_whole);
+                return match is_one {
+                    true => follows(buf, end, at_end).map(|then| Some((end, then))),
+                    false => Some(None),
+                };
+            }
+        }
+        // One that is larger than the limit has no end here.
+        (at_end || most < buf.len()).then_some(None)
     }
 
     /// Reports damage at the octet after `skipped` and begins skipping `more` octets later.
@@ -171,23 +216,44 @@ impl BatchReader {
     }
 }
 
+/// What files and tapes are filled up with; DOS ends a text with 1A.
 const fn is_padding(octet: u8) -> bool {
-    matches!(octet, b'\n' | b'\r' | b' ' | b'\t' | 0)
+    matches!(octet, b'\n' | b'\r' | b' ' | b'\t' | 0 | 0x1a)
 }
 
-/// Whether the next header, or the end, follows an article; none: more must be seen.
-fn header_follows(after: &[u8], at_end: bool) -> Option<bool> {
+/// What stands behind an article, the surest sign of its end first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Follows {
+    /// The next header, or the end.
+    Directly,
+    /// The same, behind padding.
+    Padded,
+    /// Something else.
+    Otherwise,
+}
+
+/// What stands behind an article that ends there; none: more must be seen.
+fn follows(buf: &[u8], end: usize, at_end: bool) -> Option<Follows> {
+    let after = buf.get(end..).unwrap_or_default();
     let looked_at = after.get(..LOOKED_AT_OCTETS).unwrap_or(after);
     let padding = looked_at.iter().take_while(|octet| is_padding(**octet));
-    let rest = looked_at.get(padding.count()..).unwrap_or_default();
+    let padding = padding.count();
+    let rest = looked_at.get(padding..).unwrap_or_default();
+    let there = match padding {
+        0 => Follows::Directly,
+        _ => Follows::Padded,
+    };
     if rest.is_empty() {
-        return (at_end || looked_at.len() == LOOKED_AT_OCTETS).then_some(true);
+        return (at_end || looked_at.len() == LOOKED_AT_OCTETS).then_some(there);
     }
     if rest.len() < SHEBANG.len() && SHEBANG.starts_with(rest) && !at_end {
         // Where so much filling stands in front, a header may be anything.
-        return (looked_at.len() == LOOKED_AT_OCTETS).then_some(true);
+        return (looked_at.len() == LOOKED_AT_OCTETS).then_some(there);
     }
-    Some(rest.starts_with(SHEBANG))
+    Some(match rest.starts_with(SHEBANG) {
+        true => there,
+        false => Follows::Otherwise,
+    })
 }
 
 /// Whether an article behind which something strange stands may be all there is of it, and nothing else.
@@ -340,7 +406,61 @@ mod tests {
         );
     }
 
+    /// Of a batch that had CRLF line ends everywhere no article was taken.
+    #[test]
+    fn counts_may_leave_out_the_cr_of_each_line() {
+        let both = ["a\r\n\r\nb\r\n", "c\r\n"];
+        let all = "#! rnews 5\r\na\r\n\r\nb\r\n#! rnews 2\r\nc\r\n";
+        check(all, &both);
+        for padding in ["\r\n", "\0\0\0", "\x1a"] {
+            check(&format!("{all}{padding}"), &both);
+        }
+        // Those that count it are what they were, whatever comes behind them.
+        check("#! rnews 8\r\na\r\n\r\nb\r\n#! rnews 3\r\nc\r\n", &both);
+        check(
+            "#! rnews 3\r\nc\r\n\r\n\r\n#! rnews 3\r\nd\r\n",
+            &["c\r\n", "d\r\n"],
+        );
+        // An empty line more or less: what is counted decides.
+        check(
+            "#! rnews 3\r\nc\r\n\r\n#! rnews 2\r\nd\r\n",
+            &["c\r\n\r\n", "d\r\n"],
+        );
+        // Nothing is taken that may be cut, joined, or of another kind of line.
+        for one in [
+            "#! rnews 3\r\na\r\nbc\r\n",
+            "#! rnews 3\r\na\r\nb\r\nc\r\n",
+            "#! rnews 9\r\na\r\nb\r\nc\r\n",
+            "#! rnews 4\r\na\r\nb\nd\r\n",
+            "#! rnews 4\na\r\nb\r\n",
+        ] {
+            check(
+                &format!("{one}x\r\n#! rnews 2\r\nc\r\n"),
+                &["0 Count", "c\r\n"],
+            );
+        }
+        check(
+            "#! rnews 15\r\na\r\n#! rnews 2\r\nb\r\n#! rnews 2\r\nc\r\n",
+            &["0 Count", "b\r\n", "c\r\n"],
+        );
+        let long = format!("#! rnews 34\r\n{}", "a\r\n".repeat(17));
+        check(&format!("{long}#! rnews 2\r\nc\r\n"), &["0 Count", "c\r\n"]);
+    }
+
     proptest! {
+        /// Of sound batches whose lines were given CRLF ends each article is taken, as it was.
+        #[test]
+        fn prop_lines_may_have_got_crlf(articles in proptest::collection::vec("([a-c ]{1,5}\n{1,2}){1,4}", 0..10), step in 1usize..100) {
+            let mut batch = Vec::new();
+            for article in &articles {
+                write_article(article.as_bytes(), &mut batch);
+            }
+            let batch = String::from_utf8(batch).unwrap().replace('\n', "\r\n");
+            let found = read(batch.as_bytes(), step);
+            prop_assert_eq!(found.concat().replace('\r', ""), articles.concat());
+            prop_assert_eq!(found.len(), articles.len());
+        }
+
         #[test]
         fn prop_batches_round_trip(articles in proptest::collection::vec("[a-c\n#! ]{1,40}", 0..10), step in 1usize..100) {
             let mut batch = Vec::new();
@@ -351,7 +471,7 @@ mod tests {
         }
 
         #[test]
-        fn prop_pieces_do_not_matter(batch in "((#! rnews [0-9x]{1,2}\n)?[a\n]{0,6}){0,6}", step in 1usize..20) {
+        fn prop_pieces_do_not_matter(batch in "((#! rnews [0-9x]{1,2}\r?\n)?(a|\r?\n){0,6}){0,6}", step in 1usize..20) {
             prop_assert_eq!(read(batch.as_bytes(), step), read(batch.as_bytes(), 1000));
         }
     }

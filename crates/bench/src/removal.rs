@@ -24,7 +24,7 @@ use crate::feed::{self, FeedArgs};
 use crate::load::{LoadArgs, Machine};
 use crate::measure::machine::DeviceLook;
 use crate::report::Report;
-use crate::rivals::{CommandRival, Rival as _};
+use crate::rivals::{CommandRival, NO_FIGURES, Rival as _};
 use crate::storage::groups_of;
 use crate::usenetfs::FileSystem;
 use crate::usenetfs::volume::{Volume, device_of, forget_everything, told};
@@ -335,7 +335,7 @@ pub(crate) fn configured(
     let config = at.join("config");
     let file = machine.disk.open(&config, OpenMode::CreateOrOpen)?;
     file.set_len(0)?;
-    file.write_at(words.as_bytes(), 0)?;
+    file.write_at(format!("{NO_FIGURES}{words}").as_bytes(), 0)?;
     let own = CommandRival::newsreel(&program.display().to_string());
     Ok(own.with_words(&["--config", &config.display().to_string()]))
 }

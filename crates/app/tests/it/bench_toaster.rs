@@ -36,7 +36,14 @@ fn toaster(words: &[&str]) -> Value {
     ]);
     command.args(["--warm", "--port", &port]).args(words);
     command.arg("--directory").arg(&work);
-    let report = said(command.output().unwrap()).unwrap_or_else(|why| panic!("{words:?}: {why}"));
+    let output = command.output().unwrap();
+    // The port of figures is that of the machine's own server.
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("listening") && !told.contains("Prometheus"),
+        "{told}"
+    );
+    let report = said(output).unwrap_or_else(|why| panic!("{words:?}: {why}"));
     // Neither spools nor images nor mount points stay.
     assert_eq!(RealDisk.list(&work).unwrap(), [], "{words:?}");
     serde_json::from_str(&report).unwrap()

@@ -21,7 +21,7 @@ use crate::corpus::{self, ListForm};
 use crate::error::Error;
 use crate::load::Machine;
 use crate::measure::process::ServerLook;
-use crate::rivals::{CommandRival, Inn, Rival, Running};
+use crate::rivals::{CommandRival, Inn, NO_FIGURES, Rival, Running};
 
 /// Hits are read so often, and the fastest counts: who else runs on this machine takes time.
 pub(super) const HITS: usize = 3;
@@ -216,7 +216,7 @@ fn origin_config(articles: u64) -> String {
     let octets = (all / 2).max(1 << 30);
     let buffers =
         ["A", "B"].map(|name| format!("[[buffer]]\nname = \"{name}\"\noctets = {octets}\n"));
-    buffers.concat()
+    NO_FIGURES.to_owned() + &buffers.concat()
 }
 
 struct Bench<'a> {
@@ -364,7 +364,7 @@ impl Bench<'_> {
         let overview = overview.max(OVERVIEW_OCTETS_MIN);
         // What was told stays true all the time: a hit is one however slow the link was before.
         let config = format!(
-            "[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\noverview_octets = {overview}\nrefresh_s = 86400\n{}\n\
+            "{NO_FIGURES}[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\noverview_octets = {overview}\nrefresh_s = 86400\n{}\n\
              [[upstream]]\naddress = \"{}\"\ncompress = false\n",
             if more.is_empty() {
                 "list_refresh_s = 86400"

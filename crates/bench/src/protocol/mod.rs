@@ -21,7 +21,7 @@ use crate::corpus::{self, Corpus, CorpusArgs, ListForm};
 use crate::error::Error;
 use crate::load::Machine;
 use crate::report::Report;
-use crate::rivals::{CommandRival, Rival as _};
+use crate::rivals::{CommandRival, NO_FIGURES, Rival as _};
 
 /// The other server is at the same ports of this address, from which no attacker comes.
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
@@ -279,7 +279,7 @@ fn configure(path: &Path, target: &Target, more: &str, machine: Machine<'_>) -> 
         why: error.to_string(),
     })?;
     let config = format!(
-        "[listen]\naddresses = [\"{}\"]\ntls_addresses = [\"{}\"]\nloopback_unlimited = false\n\n\
+        "{NO_FIGURES}[listen]\naddresses = [\"{}\"]\ntls_addresses = [\"{}\"]\nloopback_unlimited = false\n\n\
          [tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n{more}",
         target.server, target.secure
     );

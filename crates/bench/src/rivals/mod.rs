@@ -19,6 +19,9 @@ pub use self::inn::{INN_PROGRAMS, Inn};
 pub use self::script::ScriptRival;
 use crate::error::Error;
 
+/// In a configuration: no figures for Prometheus, whose port is that of the machine's own server.
+pub(crate) const NO_FIGURES: &str = "[server]\nmetrics = []\n";
+
 /// A server that can be started for a comparison.
 pub trait Rival: Debug {
     /// Its name in tables.

@@ -11,7 +11,7 @@ use super::source::write;
 use crate::error::Error;
 use crate::load::Machine;
 use crate::null::{NullArgs, NullServer};
-use crate::rivals::{CommandRival, Inn, Rival};
+use crate::rivals::{CommandRival, Inn, NO_FIGURES, Rival};
 
 /// Has so many servers that do nothing serve while something is done.
 pub(super) fn with_nothing<T>(
@@ -71,7 +71,9 @@ impl Neighbour<'_> {
                 let config = directory.join("config");
                 write(
                     &config,
-                    "[articles]\nage_s_max = 0\n[engine]\npath_identity = \"sink.test\"\n",
+                    &format!(
+                        "{NO_FIGURES}[articles]\nage_s_max = 0\n[engine]\npath_identity = \"sink.test\"\n"
+                    ),
                     machine,
                 )?;
                 let own = CommandRival::newsreel(&args.program.display().to_string());

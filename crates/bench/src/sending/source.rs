@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::load::{LoadArgs, Machine};
 use crate::measure::process::{ServerCost, ServerLook};
 use crate::removal;
-use crate::rivals::{CommandRival, Rival as _};
+use crate::rivals::{CommandRival, NO_FIGURES, Rival as _};
 use crate::storage::Method;
 use crate::usenetfs::volume::{forget_everything, told};
 
@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
     /// Writes the configuration; what goes out waits for so long.
     fn configure(&self, delay: &str) -> Result<(), Error> {
         let mut text = format!(
-            "[articles]\nage_s_max = 0\n[scrub]\noctets_per_s = 0\n[expiry]\nrows_per_s = 0\n[engine]\npath_identity = \"source.test\"\nlog_keep_octets = \"1TiB\"\n{}",
+            "{NO_FIGURES}[articles]\nage_s_max = 0\n[scrub]\noctets_per_s = 0\n[expiry]\nrows_per_s = 0\n[engine]\npath_identity = \"source.test\"\nlog_keep_octets = \"1TiB\"\n{}",
             self.storage
         );
         for (n, address) in self.feeds.peers.iter().enumerate() {

@@ -19,7 +19,7 @@ use crate::measure::calls::{Calls, Counting};
 use crate::measure::machine::{CpuLook, CpuShares, DeviceCost, DeviceLook};
 use crate::measure::process::ServerLook;
 use crate::report::Moment;
-use crate::rivals::{Rival, Running};
+use crate::rivals::{NO_FIGURES, Rival, Running};
 use crate::usenetfs::FileSystem;
 use crate::usenetfs::volume::{Volume, device_of};
 
@@ -384,7 +384,10 @@ fn start(
     let (config, groups) = (volume.at().join("config"), volume.at().join("groups"));
     write(machine, &groups, &feed.names)?;
     let sets = contender.method.config(args.buffers_octets, None);
-    let words = format!("[engine]\ndurability = \"{}\"\n{sets}", args.durability);
+    let words = format!(
+        "{NO_FIGURES}[engine]\ndurability = \"{}\"\n{sets}",
+        args.durability
+    );
     write(machine, &config, &words)?;
     let mut rival = contender.rival(args, &config);
     let address = ([127, 0, 0, 1], args.port).into();

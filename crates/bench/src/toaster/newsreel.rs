@@ -21,7 +21,7 @@ use super::subject::{Subject, Taken};
 use crate::error::Error;
 use crate::load::Machine;
 use crate::null::{NullArgs, NullServer};
-use crate::rivals::{CommandRival, Rival as _};
+use crate::rivals::{CommandRival, NO_FIGURES, Rival as _};
 use crate::storage::Method;
 use crate::usenetfs::volume::told;
 
@@ -81,7 +81,7 @@ impl<'a> Newsreel<'a> {
         let keep_secs = u64::from(RETENTION) * PASS_SECS - PASS_SECS / 2;
         let sink = self.sink.address()?;
         let text = format!(
-            "[articles]\nage_s_max = 0\n[control]\ncancels = \"all\"\n[scrub]\noctets_per_s = 0\n[expiry]\nrows_per_s = 0\n\
+            "{NO_FIGURES}[articles]\nage_s_max = 0\n[control]\ncancels = \"all\"\n[scrub]\noctets_per_s = 0\n[expiry]\nrows_per_s = 0\n\
              [engine]\nlog_keep_octets = \"1TiB\"\n{}[[expire]]\ngroups = \"*\"\nkeep_s = {keep_secs}\n\
              [[peer]]\nname = \"{SINK}\"\naddress = \"{sink}\"\n[[peer.feed]]\nname = \"all\"\ngroups = \"*\"\ndelay_s = \"{delay}\"\n",
             self.storage,

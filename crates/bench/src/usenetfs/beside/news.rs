@@ -17,7 +17,7 @@ use super::{BesideArgs, Server};
 use crate::corpus::{self, ListForm};
 use crate::error::Error;
 use crate::load::Machine;
-use crate::rivals::{CommandRival, Inn, Rival as _};
+use crate::rivals::{CommandRival, Inn, NO_FIGURES, Rival as _};
 
 /// What the peer is called, in Path and in configurations.
 const PEER: &str = "peer.bench.test";
@@ -175,7 +175,7 @@ fn config_of(args: &BesideArgs, articles: &Path, managed: &[String], peer: Socke
         .collect();
     layouts.push("\"* flat\"".to_owned());
     format!(
-        "[[set]]\nname = \"all\"\nmethod = \"tradspool\"\ndirectory = \"{}\"\nlayouts = [{}]\n\n[[rule]]\nset = \"all\"\n\n\
+        "{NO_FIGURES}[[set]]\nname = \"all\"\nmethod = \"tradspool\"\ndirectory = \"{}\"\nlayouts = [{}]\n\n[[rule]]\nset = \"all\"\n\n\
          [[expire]]\narticles_max = {}\n\n[[peer]]\nname = \"{PEER}\"\naddress = \"{peer}\"\n",
         articles.display(),
         layouts.join(", "),

@@ -554,7 +554,8 @@ impl Sequencer {
         self.shared.journal.retire_before(self.keep_from(before));
     }
 
-    /// The log is kept for outgoing feeds up to its configured size; where there are some, only what they have not read.
+    /// The log is kept for outgoing feeds up to its configured size, and what is beyond until the next checkpoint; where there are some, only
+    /// what they have not read.
     fn keep_from(&self, checkpoint: Sequence) -> Sequence {
         let mut room = match self.room.is_full {
             true => 0,
@@ -579,7 +580,7 @@ impl Sequencer {
             room = rest;
             keep = segment.first;
         }
-        keep
+        self.shared.feeds.let_go(keep, !self.room.is_full)
     }
 
     /// True when everything is done that had to be done before the end.

@@ -171,7 +171,8 @@ pub struct SequencerConfig {
     pub checkpoint_log_octets: u64,
     /// A checkpoint is made at the latest after this, seconds, if anything happened.
     pub checkpoint_s_max: u64,
-    /// The log is kept for outgoing feeds up to this size, octets.
+    /// The log is kept for outgoing feeds up to this size, octets, and what of it they need beyond that for one checkpoint more: so that what
+    /// they miss can be named.
     pub log_keep_octets: u64,
 }
 

@@ -26,6 +26,8 @@ const NOBODY: u64 = u64::MAX;
 pub(crate) struct Feeds {
     /// The log is kept from here on, as far as it may be.
     needed_from: AtomicU64,
+    /// What is before this goes at the next checkpoint, even if they need it.
+    goes_before: AtomicU64,
     /// A feed chooses by what bodies are.
     asks_content: AtomicBool,
     committed: watch::Sender<Sequence>,
@@ -35,6 +37,7 @@ impl Feeds {
     pub(crate) fn new(committed: Sequence) -> Self {
         Self {
             needed_from: AtomicU64::new(NOBODY),
+            goes_before: AtomicU64::new(0),
             asks_content: AtomicBool::new(false),
             committed: watch::Sender::new(committed),
         }
@@ -54,6 +57,16 @@ impl Feeds {
     pub(crate) fn needed_from(&self) -> Option<Sequence> {
         let from = self.needed_from.load(Ordering::Relaxed);
         (from != NOBODY).then_some(Sequence(from))
+    }
+
+    /// Up to where the log goes, when it is to go up to `keep`: what feeds need stays until the next time, unless there is no room, so
+    /// that they can name what they miss.
+    pub(crate) fn let_go(&self, keep: Sequence, has_room: bool) -> Sequence {
+        let told = Sequence(self.goes_before.swap(keep.0, Ordering::Relaxed));
+        match self.needed_from() {
+            Some(from) if has_room && from < keep => keep.min(from.max(told)),
+            _ => keep,
+        }
     }
 
     /// Everything up to here is committed.
@@ -185,6 +198,10 @@ impl FeedCursor {
             Ok(None) => return Ok(FeedRead::End),
             Err(JournalError::Gone { wanted, oldest }) => {
                 self.cursor.seek(oldest);
+                if wanted >= oldest {
+                    // What was before it went while it stood at the end of that.
+                    return Ok(FeedRead::More);
+                }
                 return Ok(FeedRead::Missed {
                     from: wanted,
                     before: oldest,
@@ -287,6 +304,12 @@ impl Engine {
     pub fn keep_for_feeds(&self, from: Option<Sequence>) {
         let from = from.map_or(NOBODY, |from| from.0.min(NOBODY - 1));
         self.shared.feeds.needed_from.store(from, Ordering::Relaxed);
+    }
+
+    /// What is before this goes from the log at the next checkpoint, at a moment of which nothing more is said, even if feeds need it.
+    #[must_use]
+    pub fn feeds_lose_before(&self) -> Sequence {
+        Sequence(self.shared.feeds.goes_before.load(Ordering::Relaxed))
     }
 
     /// The last committed sequence, and word of each later one.

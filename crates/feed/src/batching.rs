@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use newsreel_engine::{FedArticle, FeedCursor, FeedRead};
+use newsreel_engine::{FeedCursor, FeedRead};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
 use newsreel_wire::nntp::framing::wire_to_lf;
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, Sequence, batch};
@@ -18,7 +18,7 @@ use crate::config::{FeedConfig, FeedKind, Packing};
 use crate::feed::Feed;
 use crate::outgoing::{Outgoing, Whole, Wrapping, Writing};
 use crate::peers::Peers;
-use crate::queue::GONE_NAMED_MAX;
+use crate::queue::{GONE_NAMED_MAX, articles_at_most};
 
 /// Where batches go in a spool, unless the configuration says.
 const FOLDER: &str = "batches/out";
@@ -71,7 +71,7 @@ pub struct Batched {
     pub gone: u64,
     /// Some of them, by message-id.
     pub gone_ids: Vec<String>,
-    /// Sequences of the log that were gone: at most so many articles were missed.
+    /// The most articles that can have been missed, of a part of the log that is gone.
     pub missed: u64,
     /// Why not everything was written, if it was not.
     pub stopped: Option<String>,
@@ -454,7 +454,7 @@ impl<'p> Steps<'p> {
             let place = queue.place();
             let goes = match article.sequence < place.next {
                 true => place.open.contains(&article.sequence),
-                false => takes(filter, article),
+                false => filter.takes(article),
             };
             if goes {
                 going.push(Going {
@@ -469,7 +469,7 @@ impl<'p> Steps<'p> {
         match read.map_err(io::Error::other)? {
             FeedRead::End => self.is_over = true,
             FeedRead::Missed { from, before, why } => {
-                let many = before.0.saturating_sub(from.0);
+                let many = articles_at_most(from, before);
                 done.missed += many;
                 let (peer, feed) = (&done.peer, &done.feed);
                 tracing::error!(peer, feed, "missed up to {many} articles: {why}");
@@ -478,8 +478,4 @@ impl<'p> Steps<'p> {
         }
         Ok(true)
     }
-}
-
-fn takes(filter: &crate::filter::Filter, article: &FedArticle<'_>) -> bool {
-    filter.takes_groups(&article.groups).is_ok() && filter.judge(article).is_ok()
 }

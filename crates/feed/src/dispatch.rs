@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use newsreel_engine::{Engine, Error, FedArticle, FedGroups, FeedCursor, FeedRead};
 use newsreel_host::Clock;
-use newsreel_wire::{Sequence, Token};
+use newsreel_wire::{Sequence, Token, UnixTime};
 
 use crate::config::FeedKind;
 use crate::feed::Feed;
-use crate::queue::Offered;
+use crate::queue::{Offered, articles_at_most};
 use crate::text::Slot;
 
 /// Lists of groups that are kept with the feeds that take them.
@@ -65,6 +65,8 @@ pub(crate) struct Dispatcher {
     cursors: BTreeMap<Sequence, FeedCursor>,
     /// Where what a feed passed over goes on.
     late: BTreeMap<usize, FeedCursor>,
+    /// What feeds missed before this was named.
+    named_to: Sequence,
 }
 
 impl Dispatcher {
@@ -76,6 +78,7 @@ impl Dispatcher {
             lists: HashMap::new(),
             cursors: BTreeMap::new(),
             late: BTreeMap::new(),
+            named_to: Sequence::ZERO,
         }
     }
 
@@ -104,6 +107,72 @@ impl Dispatcher {
             }
             feed.queue.lock().begin();
             feed.more.notify_waiters();
+        }
+        Ok(())
+    }
+
+    /// Names what the log loses next and feeds have not come to.  Waits for the disk.
+    pub(crate) fn name_missed(&mut self) -> Result<(), Error> {
+        let to = self.engine.feeds_lose_before();
+        if self.named_to >= to {
+            return Ok(());
+        }
+        let mut is_all = true;
+        for feed in &self.feeds {
+            // Whoever writes a batch has the place.
+            match feed.batching.try_lock() {
+                Ok(_alone) => self.name_missed_by(feed, to)?,
+                Err(_) => is_all = false,
+            }
+        }
+        if is_all {
+            self.named_to = to;
+        }
+        Ok(())
+    }
+
+    fn name_missed_by(&self, feed: &Feed, to: Sequence) -> Result<(), Error> {
+        // What is open is in memory.
+        let with_open = feed.config.kind == FeedKind::Batch;
+        let from = feed.queue.lock().unseen_from(with_open);
+        if from >= to {
+            return Ok(());
+        }
+        let now = UnixTime(self.clock.now().secs);
+        let before = feed.queue.lock().tally.missed;
+        let mut cursor = self.engine.feed_from(from);
+        while cursor.position() < to {
+            let read = cursor.read(|article| {
+                if article.sequence >= to {
+                    return ControlFlow::Break(());
+                }
+                let mut queue = feed.queue.lock();
+                if queue.is_unseen(article.sequence, with_open) && feed.filter.takes(article) {
+                    queue.miss_one(&String::from_utf8_lossy(article.id), now);
+                }
+                ControlFlow::Continue(())
+            })?;
+            match read {
+                FeedRead::More => {}
+                FeedRead::Missed { from, before, .. } => {
+                    feed.queue.lock().tally.missed += articles_at_most(from, before.min(to));
+                }
+                FeedRead::End => break,
+            }
+        }
+        let mut queue = feed.queue.lock();
+        queue.lose(to, with_open);
+        let (many, peer, name) = (
+            queue.tally.missed - before,
+            &feed.peer.name,
+            &feed.config.name,
+        );
+        if many > 0 {
+            tracing::error!(
+                peer,
+                feed = name,
+                "missed {many} articles, which `newsreel peer show` names: the log is kept no longer (`engine.log_keep_octets`)"
+            );
         }
         Ok(())
     }
@@ -168,8 +237,7 @@ impl Dispatcher {
                 stopped_at = Some(article.sequence);
                 return ControlFlow::Break(());
             }
-            let groups = feed.filter.takes_groups(&article.groups);
-            if groups.and_then(|()| feed.filter.judge(article)).is_ok() {
+            if feed.filter.takes(article) {
                 queue.push_late(offered(article));
                 ahead.add(article);
             }
@@ -181,7 +249,7 @@ impl Dispatcher {
         };
         let mut queue = feed.queue.lock();
         if let FeedRead::Missed { from, before, why } = &read {
-            let many = (*before).min(to).0.saturating_sub(from.0);
+            let many = articles_at_most(*from, (*before).min(to));
             queue.tally.missed += many;
             let (peer, name) = (&feed.peer.name, &feed.config.name);
             tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
@@ -245,7 +313,7 @@ impl Dispatcher {
             for (feed, _) in feeds.iter().zip(&members).filter(|(_, member)| **member) {
                 feed.queue.lock().miss(*from, *before);
                 let (peer, name) = (&feed.peer.name, &feed.config.name);
-                let many = before.0.saturating_sub(from.0);
+                let many = articles_at_most(*from, *before);
                 tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
             }
         }

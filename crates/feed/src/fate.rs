@@ -24,6 +24,8 @@ pub enum Fate {
     Rejected(UnixTime, Option<String>),
     /// It was gone before it could be sent.
     Gone(UnixTime),
+    /// The log kept it no longer before the feed came to it.
+    Missed(UnixTime),
     /// It is in memory and waits for a connection.
     Waits,
     /// It is offered or sent at this moment.
@@ -35,18 +37,31 @@ pub enum Fate {
         /// In how many seconds it is tried again.
         seconds: u64,
     },
+    /// It was in memory and not settled when the server stopped: it is sent, perhaps again, when one runs.
+    Open,
     /// It is in the log, where the feed has not come yet.
     InLog,
-    /// The feed is behind it, and the last word on it is not remembered.
+    /// The feed is past it, and the last word on it is not remembered.
     Passed,
+    /// The log was not searched as far back as the feed stands, or is not kept so far.
+    TooFarBack,
 }
 
-/// Where an article is in the log; none: the log does not reach back to it, or does not have it for feeds.  Waits for the disk.
-pub(crate) fn find(engine: &Engine, id: &[u8]) -> Option<Sequence> {
+/// Where an article is in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// There.
+    At(Sequence),
+    /// Nowhere from there on, or not for feeds.
+    NotFrom(Sequence),
+}
+
+/// Where an article is in the log.  Waits for the disk.
+pub(crate) fn find(engine: &Engine, id: &[u8]) -> Found {
     let end = engine.watch_commits().borrow().next();
     let oldest = engine.status().log.oldest;
-    let from = end.0.saturating_sub(SEARCHED_MAX).max(oldest);
-    let (mut cursor, mut found) = (engine.feed_from(Sequence(from)), None);
+    let from = Sequence(end.0.saturating_sub(SEARCHED_MAX).max(oldest));
+    let (mut cursor, mut found) = (engine.feed_from(from), None);
     loop {
         let read = cursor.read(|article| {
             if article.id != id {
@@ -56,10 +71,9 @@ pub(crate) fn find(engine: &Engine, id: &[u8]) -> Option<Sequence> {
             ControlFlow::Break(())
         });
         match read {
-            _ if found.is_some() => return found,
-            Ok(FeedRead::More | FeedRead::Missed { .. }) => {}
+            Ok(FeedRead::More | FeedRead::Missed { .. }) if found.is_none() => {}
             // Where the log cannot be read, its reader says so.
-            Ok(FeedRead::End) | Err(_) => return None,
+            _ => return found.map_or(Found::NotFrom(from), Found::At),
         }
     }
 }
@@ -73,16 +87,19 @@ pub(crate) fn remembered(feed: &Feed, id: &str) -> Option<Fate> {
         Settled::Refused => Fate::Refused(word.at),
         Settled::Rejected => Fate::Rejected(word.at, word.said.as_deref().map(str::to_owned)),
         Settled::Gone => Fate::Gone(word.at),
+        Settled::Missed => Fate::Missed(word.at),
     })
 }
 
 /// What becomes of an article by a feed without a last word, by where it stands in the log.
-pub(crate) fn by_place(feed: &Arc<Feed>, at: Option<Sequence>, now_ms: u64) -> Fate {
-    let Some(at) = at else {
-        return Fate::Passed;
-    };
+pub(crate) fn by_place(feed: &Arc<Feed>, found: Found, now_ms: u64) -> Fate {
     let queue = feed.queue.lock();
     let place = queue.place();
+    let at = match found {
+        Found::At(at) => at,
+        Found::NotFrom(from) if place.needs_from() < from => return Fate::TooFarBack,
+        Found::NotFrom(_) => return Fate::Passed,
+    };
     let is_ahead = place.next <= at;
     if is_ahead
         || place
@@ -95,6 +112,7 @@ pub(crate) fn by_place(feed: &Arc<Feed>, at: Option<Sequence>, now_ms: u64) -> F
     match queue.held(at, now_ms) {
         // Of batches nothing is in memory.
         Some(_) if feed.config.kind == FeedKind::Batch => Fate::InLog,
+        Some(_) if !queue.is_begun() => Fate::Open,
         Some(Held::Waits) => Fate::Waits,
         Some(Held::UnderWay) => Fate::UnderWay,
         Some(Held::PutOff { times, seconds }) => Fate::PutOff { times, seconds },

@@ -168,6 +168,8 @@ pub struct FeedReport {
     pub tally: Tally,
     /// The newest of those that were gone before they could be sent, by message-id.
     pub gone: Vec<String>,
+    /// The newest of those that the log kept no longer, by message-id.
+    pub missed: Vec<String>,
     /// When an article was rejected last since the server started, and what the peer said.
     pub rejection: Option<(UnixTime, String)>,
     /// Its connections.
@@ -312,6 +314,7 @@ impl Feed {
     pub(crate) fn report(&self, now_ms: u64) -> FeedReport {
         let queue = self.queue.lock();
         let closed = queue.closed_until_ms(now_ms);
+        let [gone, missed] = queue.gone_and_missed();
         FeedReport {
             peer: self.peer.name.clone(),
             feed: self.config.name.clone(),
@@ -324,7 +327,8 @@ impl Feed {
             kept_s: None,
             open: queue.open(),
             tally: queue.tally,
-            gone: queue.gone(),
+            gone,
+            missed,
             rejection: queue.rejection(),
             links: self.links.lock().values().cloned().collect(),
         }

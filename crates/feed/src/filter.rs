@@ -244,6 +244,11 @@ impl Filter {
         Ok(())
     }
 
+    /// Whether an article goes out.
+    pub(crate) fn takes(&self, article: &FedArticle<'_>) -> bool {
+        self.takes_groups(&article.groups).is_ok() && self.judge(article).is_ok()
+    }
+
     /// Whether everything but the groups lets an article through.
     ///
     /// # Errors

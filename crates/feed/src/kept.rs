@@ -178,6 +178,8 @@ impl Kept {
             let (peer, feed) = key.split_once('/').unwrap_or((key, ""));
             let kept_s = seconds.saturating_sub(now.0.saturating_sub(left.since.0));
             let queue = left.feed.as_ref().map(|feed| feed.queue.lock());
+            let named = queue.as_ref().map(|it| it.gone_and_missed());
+            let [gone, missed] = named.unwrap_or_default();
             let report = FeedReport {
                 peer: peer.to_owned(),
                 feed: feed.to_owned(),
@@ -190,7 +192,8 @@ impl Kept {
                 kept_s: Some(kept_s),
                 open: left.place.open.len(),
                 tally: queue.as_ref().map_or_else(Tally::default, |it| it.tally),
-                gone: queue.as_ref().map_or_else(Vec::new, |it| it.gone()),
+                gone,
+                missed,
                 rejection: queue.as_ref().and_then(|it| it.rejection()),
                 links: vec![LinkState::Removed { kept_s }],
             };

@@ -25,7 +25,7 @@ use crate::changing::{Changed, Work};
 use crate::config::{FeedContent, FeedKind, PeerConfig};
 use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
-use crate::fate::{self, Fate};
+use crate::fate::{self, Fate, Found};
 use crate::feed::{Feed, FeedReport, Worker};
 use crate::filter::Refusal;
 use crate::kept::{Forgotten, Kept};
@@ -311,7 +311,8 @@ impl Peers {
             }
             let step = move || {
                 let opened = if is_new { dispatcher.reopen() } else { Ok(()) };
-                let read = opened.and_then(|()| dispatcher.round());
+                let named = opened.and_then(|()| dispatcher.name_missed());
+                let read = named.and_then(|()| dispatcher.round());
                 (dispatcher, read)
             };
             let Ok((back, read)) = tokio::task::spawn_blocking(step).await else {
@@ -534,10 +535,10 @@ impl Peers {
     }
 
     /// Where an article is in the log.
-    async fn place_of(&self, id: &str) -> Option<Sequence> {
+    async fn place_of(&self, id: &str) -> Found {
         let (engine, id) = (Arc::clone(&self.engine), id.to_owned());
         let finding = tokio::task::spawn_blocking(move || fate::find(&engine, id.as_bytes()));
-        finding.await.ok().flatten()
+        finding.await.unwrap_or(Found::NotFrom(Sequence(u64::MAX)))
     }
 }
 

@@ -69,6 +69,8 @@ pub(crate) enum Settled {
     Rejected,
     /// It was gone before it could be sent.
     Gone,
+    /// The log kept it no longer before it could be looked at.
+    Missed,
 }
 
 /// What an article in memory is doing.
@@ -97,7 +99,7 @@ pub struct Tally {
     pub gone: u64,
     /// Octets of the articles that were sent, as on the wire.
     pub octets: u64,
-    /// Sequences of the log that were gone before they were looked at: at most so many articles were missed.
+    /// Articles of the log that it kept no longer before they could be looked at; of a part that is gone already, as many as it can have had.
     pub missed: u64,
 }
 
@@ -132,6 +134,8 @@ pub(crate) struct Queue {
     pub(crate) tally: Tally,
     /// The newest that were gone before they could be sent, by message-id.
     gone: VecDeque<Box<str>>,
+    /// The newest that were missed.
+    missed: VecDeque<Box<str>>,
     /// What became of the newest.
     remembered: Remembered,
 }
@@ -148,6 +152,19 @@ const BEHIND_MAX: usize = 16;
 
 /// Articles named that were gone before they could be sent; the others are counted.
 pub const GONE_NAMED_MAX: usize = 100;
+
+/// The most articles that a part of the log can have: each has two records there, of which one is for feeds.
+pub(crate) const fn articles_at_most(from: Sequence, before: Sequence) -> u64 {
+    before.0.saturating_sub(from.0).div_ceil(2)
+}
+
+/// Names an article; of many the newest stay.
+fn name(names: &mut VecDeque<Box<str>>, id: &str) {
+    if names.len() >= GONE_NAMED_MAX {
+        names.pop_front();
+    }
+    names.push_back(id.into());
+}
 
 impl Queue {
     pub(crate) fn new(place: Place, config: &FeedConfig) -> Self {
@@ -167,6 +184,7 @@ impl Queue {
             quota: Quota::new(config),
             tally: Tally::default(),
             gone: VecDeque::new(),
+            missed: VecDeque::new(),
             remembered: Remembered::default(),
         }
     }
@@ -175,6 +193,7 @@ impl Queue {
     pub(crate) fn continues(&mut self, before: &Self) {
         self.tally = before.tally;
         self.gone.clone_from(&before.gone);
+        self.missed.clone_from(&before.missed);
         self.remembered = before.remembered.clone();
         self.quota.continues(&before.quota);
     }
@@ -329,8 +348,46 @@ impl Queue {
     /// What lies between is not in the log any more.
     pub(crate) fn miss(&mut self, from: Sequence, before: Sequence) {
         let from = from.max(self.place.next);
-        self.tally.missed += before.0.saturating_sub(from.0);
+        self.tally.missed += articles_at_most(from, before);
         self.advance(before);
+    }
+
+    /// Where the first article is that it has not come to; with `open` ones where nothing is in memory.
+    pub(crate) fn unseen_from(&self, with_open: bool) -> Sequence {
+        match with_open {
+            true => self.place.needs_from(),
+            false => self
+                .late_stretch()
+                .map_or(self.place.next, |(from, _)| from),
+        }
+    }
+
+    /// Whether it has not come to an article.
+    pub(crate) fn is_unseen(&self, sequence: Sequence, with_open: bool) -> bool {
+        let place = &self.place;
+        let mut behind = place.behind.iter();
+        place.next <= sequence
+            || (with_open && place.open.contains(&sequence))
+            || behind.any(|(from, to)| *from <= sequence && sequence < *to)
+    }
+
+    /// An article that it has not come to goes with the log: it is counted and named.
+    pub(crate) fn miss_one(&mut self, id: &str, now: UnixTime) {
+        self.tally.missed += 1;
+        self.remembered.note(id, Settled::Missed, "", now);
+        name(&mut self.missed, id);
+    }
+
+    /// The log goes up to there: nothing of it that it has not come to is looked at any more.
+    pub(crate) fn lose(&mut self, to: Sequence, with_open: bool) {
+        for (from, _) in &mut self.place.behind {
+            *from = to.max(*from);
+        }
+        self.place.behind.retain(|(from, to)| from < to);
+        if with_open {
+            self.place.open = self.place.open.split_off(&to);
+        }
+        self.advance(to);
     }
 
     /// Whether what was open at the start was looked for.
@@ -395,6 +452,7 @@ impl Queue {
             Settled::Refused => &mut tally.refused,
             Settled::Rejected => &mut tally.rejected,
             Settled::Gone => &mut tally.gone,
+            Settled::Missed => &mut tally.missed,
         };
         *counter += 1;
     }
@@ -444,15 +502,12 @@ impl Queue {
 
     /// Names one that was gone.
     pub(crate) fn name_gone(&mut self, id: &str) {
-        if self.gone.len() >= GONE_NAMED_MAX {
-            self.gone.pop_front();
-        }
-        self.gone.push_back(id.into());
+        name(&mut self.gone, id);
     }
 
-    /// The newest that were gone, by message-id.
-    pub(crate) fn gone(&self) -> Vec<String> {
-        self.gone.iter().map(|id| id.to_string()).collect()
+    /// The newest that were gone, and that were missed, by message-id.
+    pub(crate) fn gone_and_missed(&self) -> [Vec<String>; 2] {
+        [&self.gone, &self.missed].map(|ids| ids.iter().map(|id| id.to_string()).collect())
     }
 
     /// The peer put an article off.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use newsreel_engine::Engine;
-use newsreel_service::Neighbours;
+use newsreel_service::{Defer, Neighbours, Reject};
 use serde_json::Value;
 
 use crate::access::{self, Access, LookArgs, SpoolArgs};
@@ -60,7 +60,9 @@ pub(crate) enum Verb {
         spool: SpoolArgs,
     },
     /// Show all that is known of a peer's feeds, and of what came from it
-    #[command(after_help = "Example:\n  newsreel peer show news.example.org")]
+    #[command(
+        after_help = "Behind `rejected:` and `put off:` is what the peer was told.\n\nExample:\n  newsreel peer show news.example.org"
+    )]
     Show {
         /// The peer, or one feed as PEER/FEED
         peer: String,
@@ -286,7 +288,7 @@ fn shown_received(from: &Value) -> String {
     ];
     for (what, key) in [("rejected", "rejected"), ("put off", "deferred")] {
         for (why, count) in from[key].as_object().into_iter().flatten() {
-            facts.push((format!("{what}: {why}"), output::cell(count)));
+            facts.push((format!("{what}: {}", told(why)), output::cell(count)));
         }
     }
     let facts: Vec<(&str, String)> = facts
@@ -294,6 +296,16 @@ fn shown_received(from: &Value) -> String {
         .map(|(name, fact)| (name.as_str(), fact.clone()))
         .collect();
     output::facts(&facts) + "\n"
+}
+
+/// What the peer was told, by the label of a reason.
+fn told(label: &str) -> &str {
+    let rejects = Reject::ALL.iter().map(|why| (why.label(), why.text()));
+    let defers = Defer::ALL.iter().map(|why| (why.label(), why.text()));
+    let mut all = rejects.chain(defers);
+    // A server that is newer than this program may have others.
+    all.find(|(it, _)| *it == label)
+        .map_or(label, |(_, text)| text)
 }
 
 fn shown(feed: &Value) -> String {
@@ -320,8 +332,10 @@ fn shown(feed: &Value) -> String {
         let at = output::date(&feed["last_rejection"]["at"]);
         facts.push(("last rejection", format!("{said} ({at})")));
     }
-    for id in feed["gone_ids"].as_array().into_iter().flatten() {
-        facts.push(("gone", output::cell(id)));
+    for (name, key) in [("gone", "gone_ids"), ("missed", "missed_ids")] {
+        for id in feed[key].as_array().into_iter().flatten() {
+            facts.push((name, output::cell(id)));
+        }
     }
     for connection in feed["connections"].as_array().into_iter().flatten() {
         facts.push(("connection", output::cell(connection)));
@@ -341,7 +355,7 @@ fn explained(report: &Value) -> String {
             None => "goes out".to_owned(),
             Some(why) => format!("does not go out: {why}"),
         };
-        let (fate, is_over) = fate(&feed["fate"]);
+        let (fate, is_over) = fate(&feed["fate"], report["running"] != false);
         // What is over is not held by anything, and what goes out is told by what became of it.
         let parts: Vec<String> = match (is_over, feed["why"].is_null()) {
             (true, true) => vec![fate],
@@ -357,8 +371,8 @@ fn explained(report: &Value) -> String {
     output::table(EXPLAINED, &feeds)
 }
 
-/// What became of an article by a feed, and whether that is the last word.
-fn fate(of: &Value) -> (String, bool) {
+/// What became of an article by a feed, and whether that is the last word; no server remembers what feeds settled unless it `is_running`.
+fn fate(of: &Value, is_running: bool) -> (String, bool) {
     let at = || output::date(&of["at"]);
     let said = match of["what"].as_str().unwrap_or_default() {
         "accepted" => format!("accepted {}", at()),
@@ -368,6 +382,7 @@ fn fate(of: &Value) -> (String, bool) {
             format!("rejected {}{}", at(), why.unwrap_or_default())
         }
         "gone" => format!("was gone before it could be sent, {}", at()),
+        "missed" => format!("was missed {}: the log was kept no longer", at()),
         "waits" => "waits for a connection".to_owned(),
         "under-way" => "is under way".to_owned(),
         "put-off" => {
@@ -375,9 +390,18 @@ fn fate(of: &Value) -> (String, bool) {
             format!("put off {times}, tried again in {} s", of["again_s"])
         }
         "in-log" => "waits in the log".to_owned(),
+        "open" => "was not settled when the server stopped; it is sent, or sent again, when one runs".to_owned(),
         "passed" => {
-            "the feed is behind it and remembers no more of it: it was settled, dropped or not let out, or missed, since its log was gone"
-                .to_owned()
+            let known = match is_running {
+                true => "the feed remembers no more of it",
+                false => "only a server that runs remembers more of it",
+            };
+            format!(
+                "the feed is past it, and {known}: it was settled, dropped or not let out, or missed, since its log was gone"
+            )
+        }
+        "too-far-back" => {
+            "it is further back than the log was searched or kept, and so is the feed: it waits in the log, was settled, or is missed".to_owned()
         }
         _ => return (String::new(), false),
     };
@@ -404,5 +428,24 @@ mod tests {
         );
         let none = shown(&json!({"peer": "b", "feed": "main", "last_rejection": null}));
         assert!(!none.contains("last rejection"), "{none}");
+    }
+
+    /// Reasons were named by their metric labels.
+    #[test]
+    fn what_came_is_told_with_reasons_in_words() {
+        let from = json!({"peer": "b", "rejected": {"unwanted": 3, "from_tomorrow": 1}, "deferred": {"full": 2}});
+        let told = shown_received(&from);
+        for line in [
+            "rejected: Unwanted newsgroups  3",
+            "rejected: from_tomorrow        1",
+            "put off: no room at present    2",
+        ] {
+            assert!(told.contains(line), "{told}");
+        }
+        let all = Reject::ALL.iter().map(|why| why.label());
+        let labels = all.chain(Defer::ALL.iter().map(|why| why.label()));
+        for label in labels {
+            assert!(super::told(label).contains(' '), "{label}");
+        }
     }
 }

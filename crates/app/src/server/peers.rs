@@ -162,6 +162,7 @@ fn report(it: &FeedReport, waits: &Backlog) -> Value {
         "deferred": tally.deferred,
         "gone": tally.gone,
         "gone_ids": it.gone,
+        "missed_ids": it.missed,
         "last_rejection": it.rejection.as_ref().map(|(at, said)| json!({"at": at.0, "said": said})),
         "missed": tally.missed,
         "octets": tally.octets,
@@ -221,12 +222,15 @@ fn fate(fate: &Fate) -> Value {
         Fate::Refused(at) => settled("refused", at),
         Fate::Rejected(at, said) => json!({"what": "rejected", "at": at.0, "said": said}),
         Fate::Gone(at) => settled("gone", at),
+        Fate::Missed(at) => settled("missed", at),
         Fate::Waits => json!({"what": "waits"}),
         Fate::UnderWay => json!({"what": "under-way"}),
         Fate::PutOff { times, seconds } => {
             json!({"what": "put-off", "times": times, "again_s": seconds})
         }
+        Fate::Open => json!({"what": "open"}),
         Fate::InLog => json!({"what": "in-log"}),
         Fate::Passed => json!({"what": "passed"}),
+        Fate::TooFarBack => json!({"what": "too-far-back"}),
     }
 }

@@ -73,6 +73,9 @@ fn what_comes_goes_on_and_waits_for_who_is_away() {
     });
     assert_eq!(listed()["waiting"], 20);
     left_server.stop();
+    let said = left.text(&["peer", "explain", &id(7)]);
+    let words = "goes out; was not settled when the server stopped; it is sent, or sent again, when one runs";
+    assert!(said.contains(words), "{said}");
     let left_server = left.serve();
     assert_eq!(listed()["waiting"], 20, "the place outlives a stop");
     let listens = address.to_string();

@@ -200,7 +200,10 @@ fn a_peer_is_held_against_the_path_it_sends() {
     }
     assert_eq!(from["connections"], 1, "{listed}");
     let shown = spool.text(&["peer", "show", "peer.example"]);
-    assert!(shown.contains("rejected: not_from_peer"), "{shown}");
+    assert!(
+        shown.contains("rejected: Newsgroups that are not taken from you"),
+        "{shown}"
+    );
     // What one of its connections was asked for another is not, until the first has failed.
     let mut other = NewsClient::connect(server.address);
     assert!(peer.ask("CHECK <8@path.example>").starts_with("238"));

@@ -95,6 +95,59 @@ async fn what_is_gone_before_it_is_sent_is_named() {
     sending.stop().await;
 }
 
+/// What went with the log was counted by its records, two for an article, and not named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_log_loses_is_counted_and_named() {
+    const EACH: usize = 500;
+    const ALL: usize = 12_000;
+    let names = ["b.example", "c.example"];
+    let site = Site::keeping_log(&names, 1 << 20);
+    let feed = "[[peer.feed]]\ngroups = 'misc.*'\narticles_max = 100\n";
+    let peer = |name, more| format!("[[peer]]\nname = '{name}'\naddress = 'h:1'\n{feed}{more}\n");
+    let text = peer(names[0], "") + &peer(names[1], "fresh_first = true");
+    let mute = |is_so| {
+        for peer in site.world.0.values() {
+            peer.habits.lock().is_mute = is_so;
+        }
+    };
+    mute(true);
+    let sending = site.send_to(&peers(&text));
+    for from in (0..ALL).step_by(EACH) {
+        site.receive(from..from + EACH, "misc.test").await;
+        // These do not go out.
+        site.receive(ALL + from..ALL + from + 50, "alt.test").await;
+        // What goes next is named before more can go.
+        site.until(&sending, names[0], |_| {
+            report(&sending, names[0]).next >= site.engine.feeds_lose_before().0
+        })
+        .await;
+    }
+    let missed = || names.map(|name| report(&sending, name).tally.missed as usize);
+    assert!(
+        missed()[0] > EACH && missed()[0] < ALL - EACH,
+        "{:?}",
+        missed()
+    );
+    mute(false);
+    for name in names {
+        site.until(&sending, name, |_| {
+            let FeedReport { tally, open, .. } = report(&sending, name);
+            (tally.accepted + tally.missed, open) == (ALL as u64, 0)
+        })
+        .await;
+        let report = report(&sending, name);
+        assert_eq!(report.missed.len(), 100);
+        for id in &report.missed {
+            assert!(!site.world.0[name].articles.lock().contains_key(id), "{id}");
+        }
+        let last = MessageId::parse(report.missed[99].as_bytes()).unwrap();
+        let told = sending.peers.explain(last).await.unwrap().unwrap();
+        let told = told.iter().find(|it| it.peer == name).unwrap();
+        assert!(matches!(told.fate, Some(Fate::Missed(_))), "{told:?}");
+    }
+    sending.stop().await;
+}
+
 /// A server that stops in the middle goes on where it was; what came while a peer was away waits in the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_place_outlives_a_stop() {
@@ -662,6 +715,14 @@ async fn what_became_of_an_article_is_told() {
     // A start remembers nothing, and says so.
     sending.peers.note().unwrap();
     sending.kill().await;
+    // Nothing is under way where nobody sends.
+    let found = site.found(&peers(text));
+    for (n, expected) in [(3, Fate::Passed), (11, Fate::Open), (19, Fate::InLog)] {
+        let id = id(n);
+        let told = found.explain(MessageId::parse(id.as_bytes()).unwrap());
+        assert_eq!(told.await.unwrap().unwrap()[0].fate, Some(expected), "{id}");
+    }
+    drop(found);
     let sending = site.send_to(&peers(text));
     let told = sending
         .peers

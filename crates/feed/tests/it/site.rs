@@ -17,6 +17,15 @@ use crate::peer::World;
 
 const NOW: u64 = 1_700_000_000;
 
+type Open = fn(
+    Arc<Engine>,
+    Arc<dyn Disk>,
+    &Path,
+    Arc<dyn Clock>,
+    Arc<dyn newsreel_feed::Dial>,
+    &[PeerConfig],
+) -> Peers;
+
 pub(crate) struct Site {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<FakeClock>,
@@ -53,6 +62,14 @@ pub(crate) fn peers(text: &str) -> Vec<PeerConfig> {
 
 impl Site {
     pub(crate) fn new(names: &[&str]) -> Self {
+        Self::keeping_log(
+            names,
+            EngineConfig::new(PathBuf::new()).sequencer.log_keep_octets,
+        )
+    }
+
+    /// One whose log is kept for feeds up to so many octets.
+    pub(crate) fn keeping_log(names: &[&str], octets: u64) -> Self {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
         let clock = Arc::new(FakeClock::new(NOW));
         let mut config = EngineConfig::new(PathBuf::from("/spool"));
@@ -62,6 +79,8 @@ impl Site {
         }
         config.journal.segment_octets = 1 << 20;
         config.sequencer.path_identity = "us.example".to_owned();
+        config.sequencer.log_keep_octets = octets;
+        config.sequencer.checkpoint_log_octets = config.sequencer.checkpoint_log_octets.min(octets);
         config.scrub.octets_per_s = 0;
         let as_clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let engine = Engine::open(config, Arc::clone(&disk), as_clock, &mut |_, _, _| {}).unwrap();
@@ -79,15 +98,24 @@ impl Site {
         }
     }
 
-    pub(crate) fn send_to(&self, peers: &[PeerConfig]) -> Sending {
-        let peers = Arc::new(Peers::open(
+    /// As a program sees them that looks while no server runs.
+    pub(crate) fn found(&self, peers: &[PeerConfig]) -> Peers {
+        self.peers(Peers::found, peers)
+    }
+
+    fn peers(&self, open: Open, peers: &[PeerConfig]) -> Peers {
+        open(
             Arc::clone(&self.engine),
             Arc::clone(&self.disk),
             Path::new("/spool"),
             Arc::clone(&self.clock) as Arc<dyn Clock>,
             Arc::clone(&self.world) as Arc<dyn newsreel_feed::Dial>,
             peers,
-        ));
+        )
+    }
+
+    pub(crate) fn send_to(&self, peers: &[PeerConfig]) -> Sending {
+        let peers = Arc::new(self.peers(Peers::open, peers));
         let drain = Drain::new();
         let run = Arc::clone(&peers).run(drain.watch());
         #[expect(clippy::disallowed_methods, reason = "joined by stop")]
@@ -128,9 +156,11 @@ impl Site {
             .service()
             .transfer(&mut batch, &connection)
             .await;
-        let mut done = Vec::new();
-        while done.len() < many {
-            poll_fn(|cx| connection.poll_completions(cx, &mut done)).await;
+        let (mut done, mut some) = (0, Vec::new());
+        while done < many {
+            some.clear();
+            poll_fn(|cx| connection.poll_completions(cx, &mut some)).await;
+            done += some.len();
         }
     }
 

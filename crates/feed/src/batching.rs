@@ -310,15 +310,9 @@ impl<'p> Run<'p> {
         queue.tally.gone += 1;
         queue.name_gone(&id);
         drop(queue);
+        self.feed.tell_gone(&id);
         self.done.gone += 1;
-        let (peer, feed) = (&self.done.peer, &self.done.feed);
         if self.done.gone_ids.len() < GONE_NAMED_MAX {
-            tracing::warn!(
-                peer,
-                feed,
-                id,
-                "the article was gone before it could be sent"
-            );
             self.done.gone_ids.push(id);
         }
     }

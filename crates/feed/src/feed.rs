@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
 use crate::place::Place;
-use crate::queue::{Item, Queue, Tally};
+use crate::queue::{GONE_NAMED_MAX, Item, Offered, Queue, Tally};
 use crate::text::Texts;
 
 /// What a connection of a feed is doing.
@@ -308,6 +308,33 @@ impl Feed {
             FeedKind::Batch => "batches".to_owned(),
             FeedKind::Program => self.config.program.clone(),
             FeedKind::File => self.config.file.display().to_string(),
+        }
+    }
+
+    /// An article was gone before it could be sent: it is counted and named.
+    pub(crate) fn is_gone(&self, offered: &Offered, now: UnixTime) {
+        self.queue.lock().is_gone(offered, now);
+        self.tell_gone(&offered.id);
+    }
+
+    /// Names in the log an article that was gone; of many the first, and how many there were.
+    pub(crate) fn tell_gone(&self, id: &str) {
+        let many = self.queue.lock().tally.gone;
+        let (peer, feed) = (&self.peer.name, &self.config.name);
+        if many <= GONE_NAMED_MAX as u64 {
+            tracing::warn!(
+                peer,
+                feed,
+                id,
+                "the article was gone before it could be sent"
+            );
+        } else if many.is_multiple_of(GONE_NAMED_MAX as u64) {
+            tracing::warn!(
+                peer,
+                feed,
+                many,
+                "so many articles were gone before they could be sent; `newsreel peer show` names the newest"
+            );
         }
     }
 

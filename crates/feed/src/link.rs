@@ -242,16 +242,7 @@ impl Link {
                     let is_gone = gone_or_not.is_ok();
                     if is_gone {
                         let now = self.worker.now();
-                        self.worker.feed.queue.lock().is_gone(&item.offered, now);
-                        let feed = &self.worker.feed;
-                        let (peer, feed) = (&feed.peer.name, &feed.config.name);
-                        let id = item.offered.id.as_ref();
-                        tracing::warn!(
-                            peer,
-                            feed,
-                            id,
-                            "the article was gone before it could be sent"
-                        );
+                        self.worker.feed.is_gone(&item.offered, now);
                     } else {
                         self.worker
                             .feed

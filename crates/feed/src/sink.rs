@@ -141,7 +141,7 @@ impl Sink {
             .await;
         if !found.map_err(|error| error.to_string())? {
             let now = self.worker.now();
-            self.worker.feed.queue.lock().is_gone(&item.offered, now);
+            self.worker.feed.is_gone(&item.offered, now);
             return Ok(None);
         }
         let mut text = Vec::new();

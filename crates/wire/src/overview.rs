@@ -10,15 +10,16 @@ use crate::article::{Field, Headers, Known, is_blank};
 use crate::error::OverviewError;
 use crate::ids::ArticleNumber;
 
-/// What LIST OVERVIEW.FMT answers (RFC 3977 section 8.4), one line each.
+/// What LIST OVERVIEW.FMT answers (RFC 3977 section 8.4), one line each.  Of the two spellings that the RFC permits for the
+/// sixth and seventh this is the older one: slrn asks for no overview where it reads the other.
 pub const FORMAT: [&str; 8] = [
     "Subject:",
     "From:",
     "Date:",
     "Message-ID:",
     "References:",
-    ":bytes",
-    ":lines",
+    "Bytes:",
+    "Lines:",
     "Xref:full",
 ];
 

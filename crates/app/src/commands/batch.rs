@@ -20,9 +20,9 @@ use crate::server::peers;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A feed with `kind = \"batch\"` of a [[peer]] waits in the log until this command writes what has come since the last time. A\n\
-                  batch has its name when all of it is on disk and the feed stands behind it: whoever takes it away may do so at once,\n\
-                  and nothing is lost or written twice, also when this is killed. PROGRAM gets each batch on its standard input, oldest\n\
+    after_help = "A feed with `kind = \"batch\"` of a [[peer]] waits in the log until this command writes what has come since the last time. A \
+                  batch has its name when all of it is on disk and the feed stands behind it: whoever takes it away may do so at once, \
+                  and nothing is lost or written twice, also when this is killed. PROGRAM gets each batch on its standard input, oldest \
                   first; when it ends well the batch is removed, else it stays, and those behind it.\n\n\
                   Examples:\n  newsreel batch leaf.example.org\n  \
                   newsreel batch leaf.example.org --packing zstd --octets 100000\n  \

@@ -23,11 +23,11 @@ const LAST_WORD: &str = "whether they are in groups that are here, not too old a
 pub(crate) enum Verb {
     /// Take the messages of mail folders (mbox)
     #[command(
-        after_help = "A folder may be packed with gzip, bzip2, zstd or compress. A message begins with a line `From ` behind an empty line. Such a\n\
-                      line inside a message stands there with a `>` in front: mboxrd has one more for each `>` that was there already, mboxo\n\
+        after_help = "A folder may be packed with gzip, bzip2, zstd or compress. A message begins with a line `From ` behind an empty line. Such a \
+                      line inside a message stands there with a `>` in front: mboxrd has one more for each `>` that was there already, mboxo \
                       only ever the one, so that a line that was `>From ` loses its `>`; no file says which it is.\n\n\
-                      Each message is an article that is accepted, refused (it is here), rejected, or deferred, as with `newsreel rnews`;\n\
-                      what is damaged is named, and kept. One without Path gets `Path: not-for-mail`, one without Date that of its line `From `.\n\
+                      Each message is an article that is accepted, refused (it is here), rejected, or deferred, as with `newsreel rnews`; \
+                      what is damaged is named, and kept. One without Path gets `Path: not-for-mail`, one without Date that of its line `From `. \
                       Old articles are rejected unless `articles.age_s_max` lets them in.\n\n\
                       Examples:\n  newsreel import mbox --dry-run misc.test.mbox.gz\n  newsreel import mbox --quoting mboxo archive/*.mbox"
     )]
@@ -43,8 +43,8 @@ pub(crate) enum Verb {
     },
     /// Take the articles of directory trees, one in each file
     #[command(
-        after_help = "A tradspool, for example: files are taken in the order of their numbers, directory by directory. An article that has several\n\
-                      names is accepted once, and refused under the others. What is no article is named, and stays where it is. Old articles are\n\
+        after_help = "A tradspool, for example: files are taken in the order of their numbers, directory by directory. An article that has several \
+                      names is accepted once, and refused under the others. What is no article is named, and stays where it is. Old articles are \
                       rejected unless `articles.age_s_max` lets them in.\n\n\
                       Examples:\n  newsreel import tree --dry-run /var/spool/news/articles\n  newsreel import tree -v old/misc old/comp"
     )]

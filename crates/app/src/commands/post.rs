@@ -16,7 +16,7 @@ const PASSWORD_FILE_OCTETS_MAX: usize = 4096;
     after_help = "Examples:\n  newsreel post article.txt\n  newsreel post - < article.txt\n  \
                   newsreel post --server 192.0.2.1:119 one.txt two.txt\n  \
                   newsreel post approved.txt --server news.example.org --tls starttls --user ada --password-file password.txt\n\n\
-                  A file has header fields, an empty line and the text, with LF or CRLF line ends. Message-ID, Date and\n\
+                  A file has header fields, an empty line and the text, with LF or CRLF line ends. Message-ID, Date and \
                   Path are added where they are missing. Of several files each is tried; the exit code is 1 if one was not posted."
 )]
 pub(crate) struct Args {

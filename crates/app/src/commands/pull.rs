@@ -15,9 +15,9 @@ use crate::{output, pulling};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "HOST is the name of a [[pull]] of the configuration, which says its groups, TLS and login, or a server as host or host:port in\n\
-                  clear. Of the groups there that match, those are fetched that are here. Articles are offered here as by a peer: each is\n\
-                  accepted, known, rejected for a reason, put off until the next run, or gone. How far each group is stays in the spool, so that\n\
+    after_help = "HOST is the name of a [[pull]] of the configuration, which says its groups, TLS and login, or a server as host or host:port in \
+                  clear. Of the groups there that match, those are fetched that are here. Articles are offered here as by a peer: each is \
+                  accepted, known, rejected for a reason, put off until the next run, or gone. How far each group is stays in the spool, so that \
                   the next run fetches only what is new; of a new group the newest `first_articles_max` articles are fetched (1000).\n\n\
                   Examples:\n  newsreel pull news.example.org 'comp.*' '!comp.binaries.*'\n  newsreel pull --list\n  newsreel pull upstream --dry-run"
 )]

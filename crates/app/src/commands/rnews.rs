@@ -20,11 +20,11 @@ use crate::{batches, input, output, posting};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  newsreel rnews < batch\n  newsreel rnews batch.gz batch.zst\n  newsreel rnews --retry\n\n\
-                  A file is a batch (`#! rnews`), such a batch packed with gzip, bzip2, zstd or compress, with or without a line as\n\
-                  `#! cunbatch` in front, or one article. Each article is accepted, refused (it is here), rejected, or deferred:\n\
-                  kept on disk while the server is away or takes nothing, until `newsreel rnews --retry`. What is damaged\n\
+                  A file is a batch (`#! rnews`), such a batch packed with gzip, bzip2, zstd or compress, with or without a line as \
+                  `#! cunbatch` in front, or one article. Each article is accepted, refused (it is here), rejected, or deferred: \
+                  kept on disk while the server is away or takes nothing, until `newsreel rnews --retry`. What is damaged \
                   is kept, too; the rest of its batch is taken.\n\n\
-                  The exit code is 0 when every article has one of these answers, and everything else of the files is kept;\n\
+                  The exit code is 0 when every article has one of these answers, and everything else of the files is kept; \
                   2 when the command line is not understood; else 1: not everything was taken, and the same files can be given again."
 )]
 pub(crate) struct Args {

@@ -12,7 +12,7 @@ use crate::server::{self, clock::ShiftedClock};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Without any option and file: spool in ./newsreel-spool, two cyclic buffers of 1 GiB, 127.0.0.1:1119.\n\
+    after_help = "Without any option and file: spool in ./newsreel-spool, two cyclic buffers of 1 GiB, 127.0.0.1:1119. \
                   SIGTERM and SIGINT stop it cleanly, SIGHUP reads the configuration again.\n\n\
                   Example:\n  newsreel serve --spool /var/spool/newsreel --listen 127.0.0.1:1119 --listen '[::1]:1119'"
 )]

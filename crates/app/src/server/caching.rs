@@ -594,10 +594,19 @@ fn remote(
     servers: Vec<(Arc<Pool<Upstream>>, Route)>,
     clock: &Arc<dyn Clock>,
 ) -> Result<RServer<Upstream>> {
-    let host = match config.posting.message_id_host.as_str() {
-        "" => newsreel_host::process::host_name().unwrap_or_else(|| NO_NAME.to_owned()),
-        host => host.to_owned(),
+    let names = [
+        &config.posting.message_id_host,
+        &config.engine.path_identity,
+    ];
+    let host = match names.into_iter().find(|name| !name.is_empty()) {
+        Some(name) => name.clone(),
+        None => newsreel_host::process::host_name().unwrap_or_else(|| NO_NAME.to_owned()),
     };
+    if !host.contains('.') {
+        tracing::warn!(target: "newsreel::cache", host,
+            "posts without a message-id get one with the machine's bare name, which is not its alone: \
+             set engine.path_identity to a name that is this server's alone, such as news.example.org");
+    }
     let settings = RemoteSettings {
         article_octets_max: usize::try_from(config.articles.octets_max).unwrap_or(usize::MAX),
         groups_max: usize::try_from(config.cache.groups_max).unwrap_or(usize::MAX),

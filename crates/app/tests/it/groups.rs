@@ -635,6 +635,13 @@ fn what_only_the_spool_can_refuse_is_found_before_the_first_group_is_made() {
     );
     let error = spool.error(&["group", "set", "misc.b", "--status", "=misc.alias"]);
     assert!(error.contains("is an alias itself"), "{error}");
+    // What is there already is looked at as well where it is to be raised.
+    for more in [&[][..], &["--dry-run"]] {
+        let raise = ["group", "import", "--raise", &active];
+        let error = spool.error(&[&raise[..], more].concat());
+        let expected = "active:1205: misc.b is to be filed in no.where, which does not exist";
+        assert!(error.contains(expected), "{error}");
+    }
     server.stop();
 }
 

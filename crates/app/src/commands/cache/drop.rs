@@ -9,7 +9,7 @@ use crate::output::{self, count, octets};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Of a group its articles, its overview and its marks go; what somebody asks for then is fetched again. Articles\n\
+    after_help = "Of a group its articles, its overview and its marks go; what somebody asks for then is fetched again. Articles \
                   are offered no more at once, and the room they took is free when the segment that they lie in goes.\n\n\
                   Examples:\n  newsreel cache drop --dry-run 'alt.binaries.*'\n  newsreel cache drop alt.test '<17@news.example.org>'"
 )]

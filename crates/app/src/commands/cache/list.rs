@@ -11,9 +11,9 @@ use crate::output::{self, cell, date, octets, or_dash};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "An article belongs to the first group of its Newsgroups field. The last row, without a name, is of groups\n\
-                  that nobody has asked for here: their articles were read by message-id, or in other groups.\n\
-                  With --articles those that were read last come first. What was fetched was read once then, also what was\n\
+    after_help = "An article belongs to the first group of its Newsgroups field. The last row, without a name, is of groups \
+                  that nobody has asked for here: their articles were read by message-id, or in other groups. \
+                  With --articles those that were read last come first. What was fetched was read once then, also what was \
                   fetched ahead of readers or by `newsreel cache prefetch`: so the policy counts it.\n\n\
                   Examples:\n  newsreel cache list\n  newsreel cache list --articles 'comp.lang.*'"
 )]

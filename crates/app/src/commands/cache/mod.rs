@@ -87,8 +87,8 @@ enum Verb {
 #[derive(Debug, Clone, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Stands between readers and a news server: what was read once is not fetched again.\n\
-                  Articles are kept in ./newsreel-cache, at most 1 GiB, and readers are served on\n\
+    after_help = "Stands between readers and a news server: what was read once is not fetched again. \
+                  Articles are kept in ./newsreel-cache, at most 1 GiB, and readers are served on \
                   127.0.0.1:1119, if nothing else is said.\n\
                   SIGTERM and SIGINT stop it cleanly.\n\n\
                   Example:\n  newsreel cache --upstream news.example.org --listen 127.0.0.1:1119"

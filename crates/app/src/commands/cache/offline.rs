@@ -8,8 +8,8 @@ use crate::output;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Offline no upstream server is asked: what is kept is served, an article that is not is answered with\n\
-                  400, and the connection ends, so that no newsreader takes it for gone; and posts wait. With \"off\" posts that wait are sent at once. It holds\n\
+    after_help = "Offline no upstream server is asked: what is kept is served, an article that is not is answered with \
+                  400, and the connection ends, so that no newsreader takes it for gone; and posts wait. With \"off\" posts that wait are sent at once. It holds \
                   until it is switched again, after a restart, too; `cache.offline` says how it is where nobody has switched it, and `cache.offline_kept_only` whether no more is shown of groups than can be read.\n\n\
                   Examples:\n  newsreel cache offline on\n  newsreel cache offline"
 )]

@@ -10,8 +10,8 @@ use crate::output::{self, cell, octets};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "An article is pinned with any of its groups. What the upstream server cancelled or let expire goes all the\n\
-                  same. No more than `cache.pinned_octets` stay so, and what there is more goes as the policy says. Pins are\n\
+    after_help = "An article is pinned with any of its groups. What the upstream server cancelled or let expire goes all the \
+                  same. No more than `cache.pinned_octets` stay so, and what there is more goes as the policy says. Pins are \
                   there after a restart, and nothing is fetched for them: see `newsreel cache prefetch`.\n\n\
                   Examples:\n  newsreel cache pin 'comp.lang.rust'\n  newsreel cache pin --remove 'comp.lang.rust'\n  newsreel cache pin"
 )]

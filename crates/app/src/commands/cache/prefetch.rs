@@ -12,7 +12,7 @@ use crate::output::{self, count, octets};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "What is kept already is not fetched again. The upstream server is asked over all connections but one, which\n\
+    after_help = "What is kept already is not fetched again. The upstream server is asked over all connections but one, which \
                   is left to readers. It ends with the last article, or when the command is ended.\n\n\
                   Examples:\n  newsreel cache prefetch 'comp.lang.*'\n  \
                   newsreel cache prefetch --articles 100 --threads 5000 comp.lang.rust\n  \

@@ -17,8 +17,8 @@ use crate::{input, posting};
 pub(super) enum Verb {
     /// List the posts that wait, or that a server refused
     #[command(
-        after_help = "A post waits while a server that it is for cannot be asked, and is tried again after a minute, then\n\
-                      after twice as long each time, an hour at most. One that a server refused stays until it is edited,\n\
+        after_help = "A post waits while a server that it is for cannot be asked, and is tried again after a minute, then \
+                      after twice as long each time, an hour at most. One that a server refused stays until it is edited, \
                       retried or dropped.\n\n\
                       Example:\n  newsreel cache queue list --directory /var/cache/newsreel"
     )]
@@ -36,7 +36,7 @@ pub(super) enum Verb {
     },
     /// Put another text in the place of one; it is sent to all servers that do not have it
     #[command(
-        after_help = "A post that is being sent at this moment is not edited.\n\
+        after_help = "A post that is being sent at this moment is not edited. \
                       A file has header fields, an empty line and the text, with LF or CRLF line ends.\n\n\
                       Example:\n  newsreel cache queue show 3 > post.txt\n  newsreel cache queue edit 3 post.txt"
     )]

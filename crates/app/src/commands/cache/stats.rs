@@ -9,10 +9,10 @@ use crate::output::{self, cell, count, duration, octets};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "HITS are answers from what is kept or came for another reader, of all ANSWERS since the server started; SAVED are\n\
-                  their octets. An article that came ahead of its first reader is no hit for him, unless it was prefetched.\n\
-                  GAIN is the part of all octets that is. KEPT and FETCHED are how long readers waited for one, in\n\
-                  milliseconds: for what was kept, and for what the upstream server was asked for; beside each stands the\n\
+    after_help = "HITS are answers from what is kept or came for another reader, of all ANSWERS since the server started; SAVED are \
+                  their octets. An article that came ahead of its first reader is no hit for him, unless it was prefetched. \
+                  GAIN is the part of all octets that is. KEPT and FETCHED are how long readers waited for one, in \
+                  milliseconds: for what was kept, and for what the upstream server was asked for; beside each stands the \
                   time within which 95 of a hundred were answered. POLICY is the one in force at the time.\n\n\
                   Examples:\n  newsreel cache stats --directory /var/cache/newsreel\n  newsreel cache stats --groups"
 )]

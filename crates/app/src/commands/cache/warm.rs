@@ -8,7 +8,7 @@ use crate::control::cache_request::CacheRequest;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "What is kept already is not fetched again. With --thread those articles come, too, that an article's\n\
+    after_help = "What is kept already is not fetched again. With --thread those articles come, too, that an article's \
                   References name, and of the newest of its groups those of the same thread.\n\n\
                   Examples:\n  newsreel cache warm comp.lang.rust '<17@news.example.org>'\n  \
                   newsreel cache warm --thread '<17@news.example.org>'"

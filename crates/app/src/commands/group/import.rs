@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let mut access = Access::open(spool, !dry_run)?;
     let name = file.display().to_string();
     let made = check_marks(&mut access, &mut listed, &name)
-        .and_then(|()| check_aliases(&mut access, &mut listed, &name))
+        .and_then(|()| check_aliases(&mut access, &mut listed, (&name, args.raise)))
         .and_then(|()| make(&mut access, &listed, args));
     access.close()?;
     let made = made?;
@@ -353,26 +353,32 @@ fn check_marks(access: &mut Access, listed: &mut Listed, file: &str) -> Result<(
 }
 
 /// Moves aliases that cannot be made to the bad lines.  An alias is filed in a group that is there, or in one that the
-/// file lists, and that is no alias itself.  What exists already stays as it is, whatever the file says of it.
-fn check_aliases(access: &mut Access, listed: &mut Listed, file: &str) -> Result<()> {
+/// file lists, and that is no alias itself.  What exists already stays as it is, whatever the file says of it, unless it is raised.
+fn check_aliases(
+    access: &mut Access,
+    listed: &mut Listed,
+    (file, raises): (&str, bool),
+) -> Result<()> {
     if listed.groups.iter().all(|group| target(group).is_none()) {
         return Ok(());
     }
     let wildmat = "*".to_owned();
     let there = access.ask(Request::GroupList { wildmat })?;
-    let mut statuses: HashMap<&str, &str> = HashMap::new();
-    for group in &listed.groups {
-        statuses.insert(&group.name, &group.status);
-    }
     let existing: HashMap<&str, &str> = there
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(|group| Some((group["name"].as_str()?, group["status"].as_str()?)))
         .collect();
-    statuses.extend(&existing);
+    let is_changed = |group: &ListedGroup| {
+        !existing.contains_key(group.name.as_str()) || (raises && group.status != "y")
+    };
+    let mut statuses = existing.clone();
+    for group in listed.groups.iter().filter(|it| is_changed(it)) {
+        statuses.insert(&group.name, &group.status);
+    }
     let wrong = |group: &ListedGroup| {
-        let target = target(group).filter(|_| !existing.contains_key(group.name.as_str()))?;
+        let target = target(group).filter(|_| is_changed(group))?;
         let name = &group.name;
         match statuses.get(target) {
             None => Some(format!(

@@ -88,10 +88,10 @@ pub(crate) enum Verb {
     },
     /// Make the groups that a file lists; high marks are kept
     #[command(
-        after_help = "FILE has a name on each line, or is an active file (name, high, low, flag); a dash is the standard input.\n\
+        after_help = "FILE has a name on each line, or is an active file (name, high, low, flag); a dash is the standard input. \
                       Groups that exist already get their descriptions; their status and numbers stay as they are, or with --raise \
                       get the listed ones where those are higher, or other than y. If a line of FILE is \
-                      bad, nothing is imported; bad lines of a newsgroups file are told and left out.\n\
+                      bad, nothing is imported; bad lines of a newsgroups file are told and left out. \
                       Groups that are made get the times and creators of the file active.times beside an active file, or of --times.\n\n\
                       Examples:\n  newsreel group import /var/lib/news/active /var/lib/news/newsgroups --dry-run\n  \
                       newsreel group import /var/lib/news/active /var/lib/news/newsgroups\n  \

@@ -90,7 +90,7 @@ fn said(report: &Value) -> String {
         false => "taken in",
     };
     let mut said = format!(
-        "{} {would}, {} of them under other numbers; {} known here already\n",
+        "{} {would}, {} of them under other numbers; {} more names of them, or known here already\n",
         output::count(count("taken"), "article"),
         count("renumbered"),
         count("known")

@@ -23,10 +23,10 @@ pub(crate) const REQUESTS_MAX: u64 = 20_000_000;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "The trace is made up, if none is given: it has the statistics of the paper's (309 hosts, 1314 groups of which\n\
-                  ten have 59 % of all requests, 205363 requests in ten days, 21 % of which a cache with room for everything\n\
-                  answers). A caching server writes one of its own where `cache.access_log_octets` says so.\n\
-                  Each policy is told how much room it has, and what it lets go is gone. IN SEGMENTS is what a running\n\
+    after_help = "The trace is made up, if none is given: it has the statistics of the paper's (309 hosts, 1314 groups of which \
+                  ten have 59 % of all requests, 205363 requests in ten days, 21 % of which a cache with room for everything \
+                  answers). A caching server writes one of its own where `cache.access_log_octets` says so. \
+                  Each policy is told how much room it has, and what it lets go is gone. IN SEGMENTS is what a running \
                   cache does: what goes lies in the segments for a while, and what stays is written again.\n\n\
                   Examples:\n  newsreel cache simulate --seed 7 --report figures\n  \
                   newsreel cache simulate --trace newsreel-cache/access.log.1 --trace newsreel-cache/access.log"

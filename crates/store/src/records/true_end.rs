@@ -287,6 +287,8 @@ pub(crate) struct Search {
     pub(crate) quiet: u64,
     /// So close to the newest record the walk begins.
     pub(crate) step: u64,
+    /// What lies behind much damage is looked for, too, which may be most of what can be read.
+    pub(crate) is_thorough: bool,
 }
 
 /// Follows the records from the newest on that is found.
@@ -299,11 +301,11 @@ pub(crate) fn find(buffer: &Buffer, search: Search) -> Result<TrueEnd> {
     };
     // Of a buffer with a file for each cycle its files tell which is the newest.
     let is_one_file = !buffer.home.is_endless();
-    let look = |from: u64| match is_one_file {
-        true => newest::look(buffer, from..geometry.data_end, search.step),
+    let look = |from: u64, is_thorough| match is_one_file {
+        true => newest::look(buffer, from..geometry.data_end, (search.step, is_thorough)),
         false => Ok(Seen::default()),
     };
-    let Seen { newest, furthest } = look(geometry.data_start)?;
+    let Seen { newest, furthest } = look(geometry.data_start, search.is_thorough)?;
     let mut beyond = furthest;
     let mut walk = match newest.filter(|newest| newest.at >= found.end) {
         Some(newest) => {
@@ -319,7 +321,7 @@ pub(crate) fn find(buffer: &Buffer, search: Search) -> Result<TrueEnd> {
             found.take(&record);
             if is_one_file && geometry.distance(looked_from, found.end) > 2 * search.step {
                 // Where it was looked there was only the text of large articles, or damage.
-                let seen = look(found.end.offset() - found.end.offset() % PAGE)?;
+                let seen = look(found.end.offset() - found.end.offset() % PAGE, false)?;
                 if let Some(newest) = seen.newest.filter(|newest| newest.at >= found.end) {
                     found.end = newest.at;
                     walk = Walk::new(buffer, newest.at, quiet);

@@ -8,7 +8,7 @@ use newsreel_store::conformance::{Rig, config_of};
 use newsreel_store::{Access, ScanRange, Scanned, open_alone};
 use newsreel_wire::{POSITION_UNIT, Position};
 
-use crate::common::{FILE, erase, feed, sized};
+use crate::common::{ARTICLE, FILE, erase, feed, sized};
 
 const ROOM: u64 = 1 << 20;
 const PAGE: u64 = 4096;
@@ -177,18 +177,27 @@ fn whatever_became_of_both_copies_the_articles_are_there_or_it_is_said_why_not()
 
 /// What lies in a buffer by itself: articles, and damaged places.
 fn alone(disk: &Arc<dyn Disk>, path: &str) -> (u64, u64) {
-    let (mut articles, mut damaged) = (0, 0);
+    let (starts, damaged, _) = found_alone(disk, path);
+    (starts.len() as u64, damaged)
+}
+
+/// Where the articles of a file by itself begin, how many places are damaged, and how many empty between articles.
+fn found_alone(disk: &Arc<dyn Disk>, path: &str) -> (Vec<u64>, u64, usize) {
+    let (mut starts, mut damaged, mut gaps) = (Vec::new(), 0, Vec::new());
     for reader in open_alone(disk, Path::new(path)).unwrap() {
         let mut scan = reader.unwrap().scan(ScanRange::Live);
         while let Some(scanned) = scan.step().unwrap() {
             match scanned {
-                Scanned::Record { sound: true, .. } => articles += 1,
+                Scanned::Record {
+                    token, sound: true, ..
+                } => starts.push(token.position().offset()),
                 Scanned::Record { .. } | Scanned::Damaged { .. } => damaged += 1,
                 Scanned::Passed => {}
             }
         }
+        scan.take_gaps(&mut gaps);
     }
-    (articles, damaged)
+    (starts, damaged, gaps.len())
 }
 
 /// Of a buffer without headers, or whose header was made again, what was overwritten at its end in part was damage, to who looks at it by
@@ -312,15 +321,7 @@ fn a_buffer_without_headers_that_was_cut_has_all_that_lies_in_front_of_the_cut()
     for block in [64, 512] {
         let (disk, _) = headless((4 * ROOM, block), |rig| feed(rig, ROOM));
         let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
-        let mut starts = Vec::new();
-        for reader in open_alone(&disk, Path::new(FILE)).unwrap() {
-            let mut scan = reader.unwrap().scan(ScanRange::Live);
-            while let Some(scanned) = scan.step().unwrap() {
-                if let Scanned::Record { token, .. } = scanned {
-                    starts.push(token.position().offset());
-                }
-            }
-        }
+        let (starts, ..) = found_alone(&disk, FILE);
         for octets in (100_000..400_000).rev().step_by(30_011) {
             file.set_len(octets).unwrap();
             let (articles, damaged) = alone(&disk, FILE);
@@ -335,6 +336,29 @@ fn a_buffer_without_headers_that_was_cut_has_all_that_lies_in_front_of_the_cut()
             let is_told = told.contains(&format!("it was cut: {octets} are there"));
             assert!(is_told || octets % PAGE == 0, "{octets}: {told}");
         }
+    }
+}
+
+/// Of a buffer that was cut in its bitmap only the read that failed was told.
+#[test]
+fn of_a_buffer_that_was_cut_in_front_of_its_articles_that_is_told() {
+    for octets in [2 * PAGE, 20_001, 5 * PAGE] {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk), &sized(ROOM * 8)).unwrap();
+        feed(&mut rig, 10 * ROOM);
+        rig.checkpoint().unwrap();
+        drop(rig);
+        let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+        file.set_len(octets).unwrap();
+        let reader = open_alone(&disk, Path::new(FILE)).unwrap().next();
+        let reader = reader.unwrap().unwrap();
+        let facts = reader.facts();
+        let told = facts.complaint.unwrap();
+        assert!(told.contains("so none is left"), "{octets}: {told}");
+        let all = Position::new(facts.cycle, 0)..Position::new(facts.cycle, 8 * ROOM);
+        assert_eq!(reader.bits(all).unwrap(), None);
+        let (articles, damaged) = alone(&disk, FILE);
+        assert!(articles == 0 && damaged > 0, "{octets}");
     }
 }
 
@@ -365,6 +389,45 @@ fn what_overwrites_the_front_of_a_buffer_costs_what_lay_there() {
             let rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();
             assert_eq!(capacity(&rig), before, "{what}");
         }
+    }
+}
+
+/// A segment of which the front was overwritten was empty to who looked at it alone, and nothing was damaged.
+#[test]
+fn what_overwrites_the_front_of_a_segment_is_told_and_hides_nothing() {
+    let (room, path) = (8 * ROOM, "/spool/segments/main/00000001.seg");
+    // So much was written; of that this stretch is overwritten, with this.
+    for (octets, from, to, octet) in [
+        (room, 3 * PAGE, room * 7 / 8, 0xa5),
+        (room, 3 * PAGE, room * 7 / 8, 0),
+        (room, ROOM, room * 7 / 8, 0xa5),
+        (room, ROOM, room * 7 / 8, 0),
+        (room, 3 * PAGE, room, 0xa5),
+        (ROOM, 3 * PAGE, ROOM * 7 / 8, 0xa5),
+        (ROOM, 3 * PAGE, ROOM * 7 / 8, 0),
+    ] {
+        let what = format!("{octets} octets, {octet} from {from} to {to}");
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk), &config_of("segment", room)).unwrap();
+        // Where that is all of the file others lie in the next one.
+        feed(&mut rig, octets * 11 / 10);
+        drop(rig);
+        let (all, damaged, gaps) = found_alone(&disk, path);
+        assert!(all.len() > 300 && damaged == 0 && gaps == 0, "{what}");
+        let file = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+        let front = usize::try_from(to - from).unwrap();
+        file.write_at(&vec![octet; front], from).unwrap();
+        let (left, damaged, gaps) = found_alone(&disk, path);
+        let is_sound = |at: &&u64| **at >= to || **at + 2 * ARTICLE as u64 <= from;
+        let mut wanted = all.iter().filter(is_sound);
+        let is_left = |at: &u64| left.contains(at);
+        assert!(
+            wanted.all(is_left),
+            "{what}: {} of {}",
+            left.len(),
+            all.len()
+        );
+        assert!(damaged > 0 || gaps > 0, "{what}");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::method::BufferReader as _;
 use crate::methods::segment;
 use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
-use crate::records::geometry::{BLOCK_MIN, Geometry, PAGE, in_memory};
+use crate::records::geometry::{BLOCK_MIN, Geometry, PAGE, PAGE_LEN, in_memory};
 use crate::records::gone::Gone;
 use crate::records::headers::{Headers, read_headers};
 use crate::records::memory::Pool;
@@ -70,18 +70,16 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         spool: header.spool,
         ..owner
     };
-    let told = (
-        told_of_cut(complaint, file.len()?, (header.octets, is_rescued)),
-        false,
-    );
+    let len = file.len()?;
+    let told = (told_of_cut(complaint, len, (&header, is_rescued)), false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
-    cyclic
-        .file
-        .look_for_bitmap(segment::is_name_of_one(path), is_rescued);
+    let is_segment = segment::is_name_of_one(path);
+    let is_bitmap_lost = is_rescued || len < cyclic.buffer.geometry().data_start;
+    cyclic.file.look_for_bitmap(is_segment, is_bitmap_lost);
     cyclic.buffer.has_fills.store(is_rescued, Ordering::Relaxed);
     look_for_gone(&cyclic)?;
     look_at_dictionary(&cyclic)?;
-    find_end(&cyclic.buffer)?;
+    find_end(&cyclic.buffer, is_segment)?;
     Ok(cyclic.buffer)
 }
 
@@ -201,8 +199,9 @@ fn without_lists(file: &dyn File, header: FileHeader) -> Result<FileHeader> {
 fn told_of_cut(
     complaint: Option<String>,
     len: u64,
-    (octets, is_rescued): (u64, bool),
+    (header, is_rescued): (&FileHeader, bool),
 ) -> Option<String> {
+    let (octets, data_start) = (header.octets, header.data_start);
     if len >= octets {
         return complaint;
     }
@@ -210,16 +209,26 @@ fn told_of_cut(
         true => String::new(),
         false => format!("of {octets} octets "),
     };
-    let cut = format!(
-        "it was cut: {of}{len} are there; what lay behind them is lost, and all in front of them is shown"
-    );
+    let left = match len <= data_start {
+        true => format!(
+            "articles began at {data_start}, so none is left: a copy of the whole file has them, if there is one"
+        ),
+        false => "what lay behind them is lost, and all in front of them is shown".to_owned(),
+    };
+    let cut = format!("it was cut: {of}{len} are there; {left}");
     Some(complaint.map_or(cut.clone(), |other| format!("{other}; {cut}")))
 }
 
-/// Finds the end of what was written, from the header or the first record on, whichever is later.
-fn find_end(buffer: &Buffer) -> Result<()> {
+/// Finds the end of what was written, from the header or the first record on, whichever is later.  A segment is made of zeros: where no record
+/// is in it and anything else lies where the first one should, all of it is damage.
+fn find_end(buffer: &Buffer, is_segment: bool) -> Result<()> {
     let from = buffer.home.opened().end.max(first_cycle(buffer)?);
-    let end = true_end(buffer, from)?.end;
+    let mut end = true_end(buffer, from)?.end;
+    // There its header says that the bitmap ends, which it has none of: where its cycle begins.
+    let start = buffer.home.opened().bitmap_end;
+    if is_segment && start == end && !is_blank(buffer, end)? {
+        end = buffer.geometry().start_of(end.cycle() + 1).unwrap_or(end);
+    }
     // What is reserved and not yet overwritten is still there to be read; what an older header says is not.  The last batch
     // filled the page in which it ends.
     let page = buffer.geometry().page_up(end).unwrap_or(end);
@@ -227,6 +236,16 @@ fn find_end(buffer: &Buffer) -> Result<()> {
     buffer.end.store(end.0, Ordering::Relaxed);
     buffer.written.store(end.0, Ordering::Release);
     Ok(())
+}
+
+/// Whether nothing was written to the page that begins here, as far as it can be read.
+fn is_blank(buffer: &Buffer, at: Position) -> Result<bool> {
+    let mut page = [0; PAGE_LEN];
+    match buffer.home.file(1)?.read_exact_at(&mut page, at.offset()) {
+        Err(error) if is_nothing(&error) => {}
+        read => read?,
+    }
+    Ok(page.iter().all(|octet| *octet == 0))
 }
 
 /// The beginning of the cycle whose record lies first in the file.

@@ -24,12 +24,16 @@ const LEFT_OCTETS_USUAL: u64 = 16 << 20;
 /// Behind the end of what the last commits may have left it is looked so far whether there is more.
 const MORE_OCTETS: u64 = 1 << 20;
 
-/// The end of all that was written, when this much of it is known.
+/// The end of all that was written, when this much of it is known, in a file that is looked at alone, where damage may be most of it.
 pub(crate) fn true_end(buffer: &Buffer, known: Position) -> Result<TrueEnd> {
-    find_end(buffer, (known, 0))
+    find_end(buffer, (known, 0), true)
 }
 
-fn find_end(buffer: &Buffer, (known, passed): (Position, u64)) -> Result<TrueEnd> {
+fn find_end(
+    buffer: &Buffer,
+    (known, passed): (Position, u64),
+    is_thorough: bool,
+) -> Result<TrueEnd> {
     let region = region(buffer);
     let search = Search {
         known,
@@ -37,6 +41,7 @@ fn find_end(buffer: &Buffer, (known, passed): (Position, u64)) -> Result<TrueEnd
         // What is known may lie in the middle of a large article of a later cycle.
         quiet: (QUIET_REGIONS * region).max(buffer.article_octets_max() + 2 * PAGE),
         step: region,
+        is_thorough,
     };
     true_end::find(buffer, search)
 }
@@ -51,7 +56,7 @@ impl Filling {
         }
         let passed = self.passed.get().filter(|(end, _)| *end == known);
         let passed = passed.map_or(0, |(_, octets)| *octets);
-        let found = find_end(&self.buffer, (known, passed))?;
+        let found = find_end(&self.buffer, (known, passed), false)?;
         Ok(self.found.get_or_init(|| (known, found)).1.max(found))
     }
 

@@ -5,7 +5,6 @@
 //! text of a large article or in damage, tells nothing: the walk that begins at what is found comes to what was missed.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use super::{Record, is_nothing};
 use crate::error::Result;
@@ -14,8 +13,8 @@ use crate::records::geometry::{PAGE, in_memory};
 
 /// Into so many parts a stretch is cut.
 const PARTS: u64 = 4;
-/// Into so many where nothing is met, of a file that is looked at alone: most of it may be damaged.
-const PARTS_ALONE: u64 = 256;
+/// Into so many, at most, where looks that were to be thorough met nothing behind the newest.
+const PARTS_THOROUGH: u64 = 4096;
 /// Octets read at once.  Where all of them are zeros nothing was written.
 const WINDOW: u64 = 64 << 10;
 /// A look reads so much of the stretch at most that is left in the end.
@@ -46,35 +45,47 @@ impl Seen {
     }
 }
 
-/// Looks into a stretch that begins on a page, until it is about known in which `step` octets the newest record lies.
-pub(super) fn look(buffer: &Buffer, offsets: Range<u64>, step: u64) -> Result<Seen> {
-    let (mut seen, octets_max) = (Seen::default(), (step / LOOK_PART).max(WINDOW));
+/// Looks into a stretch that begins on a page, until it is about known in which `step` octets the newest record lies.  Behind the newest that
+/// a few looks meet there may be damage, or nothing: where they `are_thorough` it is looked there for more, a window at a time.
+pub(super) fn look(
+    buffer: &Buffer,
+    offsets: Range<u64>,
+    (step, are_thorough): (u64, bool),
+) -> Result<Seen> {
+    let (mut seen, mut octets_max) = (Seen::default(), (step / LOOK_PART).max(WINDOW));
     let Range {
         start: mut from,
         end: mut to,
     } = offsets;
     // What the first part begins with was seen in the round before.
-    let (mut is_seen, mut parts) = (false, PARTS);
+    let (mut is_seen, mut is_first, mut part) = (false, true, part_of(from..to, PARTS));
     while from < to {
-        let part = ((to - from) / parts).next_multiple_of(PAGE).max(PAGE);
-        let (mut best, places) = (from, (from..to).step_by(in_memory(part)));
+        let (mut best, mut has_missed) = (from, false);
+        let places = (from..to).step_by(in_memory(part));
         for at in places.skip(usize::from(is_seen)) {
             let record = first(buffer, 0, at..to.min(at + octets_max))?;
+            has_missed |= record.is_none();
             if record.is_some_and(|record| seen.is_newer(record)) {
-                best = at;
+                (best, has_missed) = (at, false);
             }
         }
-        if seen.newest.is_none() && parts == PARTS && buffer.has_fills.load(Ordering::Relaxed) {
-            parts = PARTS_ALONE;
-            continue;
-        }
-        parts = PARTS;
-        (from, to, is_seen) = (best, to.min(best + part), true);
-        if part <= step.max(PAGE) {
+        (from, is_seen) = (best, true);
+        if is_first && are_thorough && has_missed {
+            (octets_max, part) = (WINDOW, part_of(from..to, PARTS_THOROUGH).max(WINDOW));
+        } else if part <= step.max(PAGE) {
             break;
+        } else {
+            to = to.min(best + part);
+            part = part_of(from..to, PARTS);
         }
+        is_first = false;
     }
     Ok(seen)
+}
+
+fn part_of(stretch: Range<u64>, parts: u64) -> u64 {
+    let octets = stretch.end.saturating_sub(stretch.start);
+    (octets / parts).next_multiple_of(PAGE).max(PAGE)
 }
 
 /// The first sound record that begins at these offsets of a cycle's file.

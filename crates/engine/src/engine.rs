@@ -18,7 +18,7 @@ use newsreel_journal::JournalWriter;
 use newsreel_service::ArticleFilter;
 use newsreel_service::posting::{MailDrop, PostLimits, PostingConfig};
 use newsreel_store::{Access, Store};
-use newsreel_wire::{BufferId, Position, Sequence};
+use newsreel_wire::{BufferId, Position, Sequence, UnixTime};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
@@ -178,7 +178,8 @@ impl Engine {
         let (spool, views, journal) = (opened.spool, opened.views, opened.journal);
         let (applier, store) = (opened.applier, opened.store);
         let committed = opened.recovered.next.0.saturating_sub(1);
-        let scrubs = scrubs(&config, &disk, &store);
+        let now = UnixTime(clock.now().secs);
+        let scrubs = scrubs(&config, &disk, &store, now);
         let shared = Arc::new(Shared {
             offers: offers(&config.sequencer),
             policy: ArcSwap::from_pointee(Policy::new(&config)?),
@@ -522,8 +523,9 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
 }
 
 /// What is known of scrubs; where the log was too old, what is in the buffers by now is noted first: of that only their bitmaps may know that
-/// it was withdrawn.  So is what buffers were found to lack; they are told of what earlier starts found.
-fn scrubs(config: &EngineConfig, disk: &Arc<dyn Disk>, store: &Store) -> ScrubState {
+/// it was withdrawn.  So is what buffers were found to lack; they are told of what earlier starts found.  Where a bitmap may be damaged, all is
+/// compared anew.
+fn scrubs(config: &EngineConfig, disk: &Arc<dyn Disk>, store: &Store, now: UnixTime) -> ScrubState {
     let mut scrubs = ScrubState::load(disk.as_ref(), &config.spool);
     let reader = store.reader();
     let known = scrubs.lacking.len();
@@ -548,6 +550,10 @@ fn scrubs(config: &EngineConfig, disk: &Arc<dyn Disk>, store: &Store) -> ScrubSt
         for stretch in found {
             is_news |= scrubs.lacks(buffer.id(), stretch);
         }
+    }
+    if reader.buffers().iter().any(|it| it.has_doubtful_bits()) {
+        scrubs.begin_anew(now);
+        is_news = true;
     }
     if is_news {
         scrubs.save(disk.as_ref(), &config.spool);

@@ -137,6 +137,12 @@ impl ScrubState {
         })
     }
 
+    /// A pass begins, also where one is under way.
+    pub(crate) fn begin_anew(&mut self, now: UnixTime) {
+        self.under_way = None;
+        self.begin(now);
+    }
+
     /// The pass has seen everything: what it did not meet any more is gone.
     pub(crate) fn end(&mut self, now: UnixTime) {
         let pass = self.pass;

@@ -539,6 +539,11 @@ pub trait BufferReader: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// Whether its bitmap may be damaged, as its header was when it was opened.
+    fn has_doubtful_bits(&self) -> bool {
+        false
+    }
+
     /// Writes bits as they should be; whether it may.
     fn mend_bits(&self, _wrong: &WrongBits) -> Result<bool> {
         Ok(false)

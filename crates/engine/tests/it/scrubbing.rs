@@ -8,8 +8,8 @@ use newsreel_engine::{Engine, EngineConfig, Relocation, ScrubReport};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Clock, Disk, MemoryDisk, Op, OpenMode};
 use newsreel_service::{ArticleQuery, Outcome, Part};
-use newsreel_store::SetConfig;
-use newsreel_wire::MessageId;
+use newsreel_store::{ScanRange, Scanned, SetConfig, open_alone};
+use newsreel_wire::{MessageId, Position};
 
 use crate::world::{NOW, World, article, between_runs, config, open_on};
 
@@ -366,6 +366,35 @@ async fn the_background_keeps_its_rate_and_goes_on_behind_a_restart() {
     }
     let done = world.engine.status().scrub;
     assert_eq!(done.last_articles, Some(200), "each of them once: {done:?}");
+}
+
+/// A bitmap that was overwritten with the header stayed so when that was made again, up to the next pass, a month later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_header_that_is_made_again_the_background_compares_the_bitmap_at_once() {
+    let octets = 2 << 20;
+    let world = World::new(in_background(4 << 20));
+    feed(&world, 0..40, 3000).await;
+    let passes = |world: &World| world.engine.status().scrub.last_ended;
+    go_on_until(&world, "the first pass", |world| passes(world).is_some());
+    let first = passes(&world);
+    let path = Path::new("/spool/buffers/C0");
+    let world = between_runs(world, |disk| {
+        let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+        file.write_at(&[0x55; 3 * 4096], 0).unwrap();
+    });
+    go_on_until(&world, "another pass", |world| passes(world) > first);
+    let World { disk, engine, .. } = world;
+    engine.shutdown().unwrap();
+    let buffer = open_alone(&disk, path).unwrap().next().unwrap().unwrap();
+    let bits = buffer.bits(Position::new(1, 0)..Position::new(1, octets));
+    let (mut starts, mut scan) = (Vec::new(), buffer.scan(ScanRange::Live));
+    while let Some(scanned) = scan.step().unwrap() {
+        if let Scanned::Record { token, .. } = scanned {
+            starts.push(token.position());
+        }
+    }
+    assert_eq!(starts.len(), 40);
+    assert_eq!(bits.unwrap(), Some(starts));
 }
 
 /// A stop does not wait for the pause of a slow scrub.

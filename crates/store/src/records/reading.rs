@@ -217,6 +217,10 @@ impl BufferReader for Buffer {
         Ok(self.home.bits(&self.geometry(), stretch)?)
     }
 
+    fn has_doubtful_bits(&self) -> bool {
+        self.is_rescued && !self.read_only && !self.home.is_endless()
+    }
+
     fn mend_bits(&self, wrong: &WrongBits) -> crate::error::Result<bool> {
         let may_write = self.is_usable();
         if may_write {

@@ -35,9 +35,11 @@ impl Starts {
         }
     }
 
-    /// Nothing says how far the bitmap is right.
-    pub(super) const fn unknown() -> Self {
-        Self::from(Position::ZERO)
+    /// Nothing says how far the bitmap was written: it is as far as the last checkpoint, behind which everything was told by the log or
+    /// placed since.  A buffer that stands here was written so far.
+    pub(super) fn begin_anew(&mut self, stands: Position) -> Position {
+        self.from = self.list.first().copied().unwrap_or(stands);
+        self.from
     }
 
     /// The record here is withdrawn: it has no bit from the next checkpoint on.
@@ -65,14 +67,9 @@ impl Starts {
     pub(super) fn take_until(&mut self, end: Position) -> Change {
         let at = self.list.partition_point(|start| *start < end);
         let later = self.list.split_off(at);
-        // Where that is not known it is as far as the last checkpoint, behind which everything was told by the log or placed since.
-        let from = match self.from {
-            Position::ZERO => self.list.first().copied().unwrap_or(end),
-            from => from,
-        };
         let change = Change {
-            from,
-            end: from.max(end),
+            from: self.from,
+            end: self.from.max(end),
             starts: std::mem::replace(&mut self.list, later),
             withdrawn: std::mem::take(&mut self.withdrawn),
         };

@@ -153,10 +153,7 @@ impl Cyclic {
             file,
             side: disk.open(owner.path, mode)?,
             key: FileKey::of(&header.uuid),
-            starts: Mutex::new(match is_rescued {
-                true => Starts::unknown(),
-                false => Starts::from(header.hints.bitmap_end),
-            }),
+            starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
             bits: Mutex::new(()),
             is_cut_due: AtomicBool::new(was_larger && len > header.octets),
             is_given_up: AtomicBool::new(is_given_up),
@@ -274,12 +271,12 @@ impl CyclicFile {
     }
 
     /// Looks whether this is a segment, which has no bitmap: it has a dictionary there, or its name says so (`is_named_so`), and its
-    /// header of nothing in its cycle that the bitmap is right.  Nor is one heeded whose header is lost (`is_rescued`).
-    pub(super) fn look_for_bitmap(&self, is_named_so: bool, is_rescued: bool) {
+    /// header of nothing in its cycle that the bitmap is right.  Nor is one heeded that is lost (`is_lost`), or whose header is.
+    pub(super) fn look_for_bitmap(&self, is_named_so: bool, is_lost: bool) {
         let header = self.header();
         let has_none = header.geometry().is_some_and(|geometry| {
             let is_unsaid = header.hints.bitmap_end.offset() == geometry.data_start;
-            is_rescued || is_named_so && is_unsaid || has_dictionary(self.side(), &geometry)
+            is_lost || is_named_so && is_unsaid || has_dictionary(self.side(), &geometry)
         });
         self.has_no_bitmap.store(has_none, Ordering::Relaxed);
     }
@@ -482,11 +479,16 @@ impl Home for CyclicFile {
     }
 
     fn mend_header(&self, may_write: bool) -> Result<Option<String>> {
-        match self.mend_copies(may_write)? {
-            None if self.has_no_bitmap() => Ok(None),
-            None => self.mend_outside(may_write),
-            found => Ok(found),
+        let found = self.mend_copies(may_write)?;
+        // What is left as it is is found again.
+        let is_left = found.is_some() && self.mend_copies(may_write)?.is_some();
+        if is_left || self.has_no_bitmap() {
+            return Ok(found);
         }
+        Ok(match (found, self.mend_outside(may_write)?) {
+            (Some(found), Some(outside)) => Some(format!("{found}; {outside}")),
+            (found, outside) => found.or(outside),
+        })
     }
 }
 

@@ -22,6 +22,7 @@ use crate::method::{
 };
 use crate::records::Home as _;
 use crate::records::erase::Erasure;
+use crate::records::format::Hints;
 use crate::records::placing::{Filling, Turn};
 
 /// An interleaved set turns to the next buffer after a batch, but not before this much.
@@ -366,7 +367,17 @@ impl StorageMethod for Cnfs {
             if buffer.is_rescued {
                 narrow::resume(cyclic, filling.next());
                 // What was made again says nothing of where it stands, and may be written before there is news.
-                cyclic.file.know(filling.hints());
+                let bitmap_end = cyclic.file.starts.lock().begin_anew(filling.next());
+                cyclic.file.know(Hints {
+                    bitmap_end,
+                    ..filling.hints()
+                });
+                tracing::warn!(
+                    buffer = buffer.name,
+                    "its bitmap may be damaged as its header was: the scrub in the background begins anew, and compares it with \
+                     the articles; `newsreel store scrub {}` does so at once",
+                    buffer.name
+                );
             }
             let cycle = filling.cycle();
             let synced = match is_ahead {

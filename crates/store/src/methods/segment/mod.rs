@@ -7,12 +7,13 @@
 //! Each file is laid out as in `docs/formats/segment.md`.
 
 mod files;
+mod names;
 mod open;
 mod set;
 mod standing;
 
 pub use files::{OPEN_SEGMENTS_MAX, SEGMENT_OCTETS_MIN};
-pub(crate) use files::{files_in, is_name_of_one};
+pub(crate) use names::{files_in, is_name_of_one};
 pub(crate) use open::{open, open_as};
 pub(crate) use set::SegmentSet;
 pub use standing::SEGMENTS_COMPARED_MAX;

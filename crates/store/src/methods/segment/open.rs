@@ -6,7 +6,8 @@ use std::sync::Arc;
 use newsreel_host::{Disk, ErrorKind, OpenMode, is_aside, random_bytes, set_aside};
 use newsreel_wire::{BufferId, SetId};
 
-use super::files::{Found, Segments, first_header, key_of, list, path_of};
+use super::files::{Found, Segments, first_header, key_of};
+use super::names::{list, path_of};
 use super::set::SegmentSet;
 use super::standing::{SEGMENTS_COMPARED_MAX, Standing, compare, header_in, is_stub, open_named};
 use super::{METHOD, NAME};

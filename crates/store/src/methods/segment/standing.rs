@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, ErrorKind, File, OpenMode};
 
-use super::files::{Held, key_of, path_of};
+use super::files::{Held, key_of};
+use super::names::path_of;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::records::geometry::{Geometry, in_memory};

@@ -18,6 +18,7 @@ pub(crate) mod sealed;
 mod table;
 mod wanted;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -317,6 +318,8 @@ pub struct Keep {
     pins: Pins,
     /// Held for a moment only: never while the disk is waited for.
     groups: Mutex<Groups>,
+    /// Groups that went or became others since the table was durable: it may have what they were.
+    renewed: Mutex<HashSet<Box<str>>>,
     /// Who changes groups or their overview holds this all the time.
     changing: Mutex<()>,
     in_memory: Cache<IdHash, Arc<Kept>, Octets>,
@@ -385,6 +388,7 @@ impl Keep {
             wanted: Wanted::new(policy, octets, settings.policy_articles_max),
             pins: Pins::new(settings.pinned_octets.min(octets / 2)),
             groups: Mutex::new(Groups::new(settings.overview_octets)),
+            renewed: Mutex::default(),
             changing: Mutex::default(),
             in_memory: Cache::with_weighter(items(memory, ARTICLE_OCTETS_USUAL), memory, Octets),
             blocks_in_memory: Cache::with_weighter(
@@ -581,8 +585,12 @@ impl Keep {
         let Some(articles) = articles.as_mut() else {
             return;
         };
+        let renewed = std::mem::take(&mut *self.renewed.lock());
         let learnt = self.wanted.learn(&self.table);
-        self.told(learnt.and_then(|()| articles.checkpoint(&self.table)));
+        let durable = learnt.and_then(|()| articles.checkpoint(&self.table));
+        if self.told(durable).is_none() {
+            self.renewed.lock().extend(renewed);
+        }
     }
 
     /// Goes on with what was durable when the disk failed, if it can be had.
@@ -608,10 +616,12 @@ impl Keep {
         self.know_again()
     }
 
-    /// What is known in memory becomes what the table says, unless its numbers are those of other servers than now.
+    /// What the table says becomes known in memory together with what was told since that was durable, unless its numbers are those
+    /// of other servers than now.
     fn know_again(&self) -> Result<()> {
-        let groups = Groups::read(&self.table, self.settings.overview_octets)?;
+        let mut groups = Groups::read(&self.table, self.settings.overview_octets)?;
         let last_use = self.table.last_use()?;
+        self.remove_renewed(&mut groups)?;
         let routes = self.routes.lock().clone();
         if let Some(routes) = &routes {
             let others = renumbered(self.table.fact(ROUTES)?, routes, &groups);
@@ -627,8 +637,9 @@ impl Keep {
             }
             self.note_routes(routes)?;
         }
-        *self.groups.lock() = groups;
         self.blocks_in_memory.clear();
+        self.take_newer(&mut groups)?;
+        *self.groups.lock() = groups;
         self.wanted.unlearn(last_use);
         Ok(())
     }

@@ -72,6 +72,22 @@ impl Groups {
         oldest.map(|(name, _)| name.clone())
     }
 
+    /// A group as it is now.
+    fn put(&mut self, name: &str, group: KeptGroup) {
+        let octets = group.overview_octets;
+        let old = self.rows.insert(name.into(), Arc::new(group));
+        let had = old.map_or(0, |old| old.overview_octets);
+        self.overview_octets = self.overview_octets - had + octets;
+    }
+
+    /// Nothing is known of a group; whether something was.
+    fn remove(&mut self, name: &str) -> bool {
+        let old = self.rows.remove(name);
+        let had = old.as_ref().map_or(0, |old| old.overview_octets);
+        self.overview_octets -= had;
+        old.is_some()
+    }
+
     /// Octets of overview that a group has now; gives the group as it is to be kept.
     fn set_octets(&mut self, name: &str, octets: u64) -> Option<Arc<KeptGroup>> {
         let group = self.rows.get_mut(name)?;
@@ -90,6 +106,22 @@ fn blocks_of(low: ArticleNumber, high: ArticleNumber) -> std::ops::RangeInclusiv
     place_of(low).0..=place_of(high).0
 }
 
+/// Below which block the overview of a group goes with what was told of it now; none: all stays.
+fn gone_below(old: &KeptGroup, new: &KeptGroup) -> Option<u64> {
+    if new.high < old.high {
+        return Some(u64::MAX);
+    }
+    (old.low < new.low).then_some(new.low.0 / BLOCK_NUMBERS)
+}
+
+/// What of a group's overview goes.
+struct Going {
+    /// The blocks below this one; none: none of them.
+    below: Option<u64>,
+    /// ... and lines of that one: it without them, and their articles.
+    cut: Option<(Block, Vec<IdHash>)>,
+}
+
 impl Keep {
     /// What is kept of a group; never waits for the disk.
     #[must_use]
@@ -102,45 +134,99 @@ impl Keep {
     pub fn put_group(&self, name: &Arc<str>, mut group: KeptGroup) {
         let _changing = self.changing.lock();
         let old = self.group(name);
-        let is_another = old.as_ref().is_some_and(|old| group.high < old.high);
-        let had = old.as_ref().map_or(0, |old| old.overview_octets);
-        group.overview_octets = had;
-        let below = if is_another {
-            u64::MAX
-        } else {
-            group.low.0 / BLOCK_NUMBERS
-        };
-        let has_moved = old.is_some_and(|old| is_another || old.low < group.low);
-        let cut = Some(group.low).filter(|_| has_moved && !is_another);
-        let cut = cut.and_then(|low| self.cut_below(name, low));
-        let mut gone = Vec::new();
-        let changed = self.table.change(false, |change| {
-            let mut ids = Vec::new();
-            if has_moved {
-                let octets =
-                    change.remove_blocks(name, 0..below, |block| self.ids(block, &mut ids))?;
-                group.overview_octets = had.saturating_sub(octets);
-                if let Some((block, gone)) = &cut {
-                    let (new, old) = change.put_block(name, below, block)?;
-                    group.overview_octets = (group.overview_octets + new).saturating_sub(old);
-                    ids.extend(gone);
-                }
-                change.forget(&ids)?;
-            }
-            gone = ids;
-            change.put_group(name, &group)
-        });
-        self.told(changed);
-        if let Some((block, _)) = cut {
+        let going = self.going(name, old.as_deref(), &mut group);
+        let put = self.put_row(name, &mut group, &going);
+        let gone = self.told(put).unwrap_or_default();
+        if going.below == Some(u64::MAX) {
+            self.renewed.lock().insert((**name).into());
+        }
+        if let (Some(below), Some((block, _))) = (going.below, going.cut) {
             let key = (Arc::clone(name), below);
             self.blocks_in_memory.insert(key, Arc::new(block));
         }
-        {
-            let mut groups = self.groups.lock();
-            groups.overview_octets = groups.overview_octets - had + group.overview_octets;
-            groups.rows.insert((**name).into(), Arc::new(group));
+        self.groups.lock().put(name, group);
+        self.forget_in_memory(&gone, going.below.map(|below| (&**name, below)));
+    }
+
+    /// What goes as a group is as it was told now, which has the octets of overview that it had.
+    fn going(&self, name: &Arc<str>, old: Option<&KeptGroup>, group: &mut KeptGroup) -> Going {
+        group.overview_octets = old.map_or(0, |old| old.overview_octets);
+        let below = old.and_then(|old| gone_below(old, group));
+        let is_cut = below.is_some_and(|below| below < u64::MAX);
+        let cut = is_cut.then(|| self.cut_below(name, group.low)).flatten();
+        Going { below, cut }
+    }
+
+    /// Puts a group into the table without what goes of it; gives the articles that went.
+    fn put_row(&self, name: &str, group: &mut KeptGroup, going: &Going) -> Result<Vec<IdHash>> {
+        let had = group.overview_octets;
+        self.table.change(false, |change| {
+            let mut gone = Vec::new();
+            if let Some(below) = going.below {
+                let octets = self.let_go(change, (name, below), &mut gone)?;
+                group.overview_octets = had.saturating_sub(octets);
+                if let Some((block, ids)) = &going.cut {
+                    let (new, old) = change.put_block(name, below, block)?;
+                    group.overview_octets = (group.overview_octets + new).saturating_sub(old);
+                    change.forget(ids)?;
+                    gone.extend(ids);
+                }
+            }
+            change.put_group(name, group)?;
+            Ok(gone)
+        })
+    }
+
+    /// The blocks of a group below a number go, and the articles of their lines, which are appended; gives the blocks' octets.
+    fn let_go(
+        &self,
+        change: &Change<'_>,
+        (name, below): (&str, u64),
+        gone: &mut Vec<IdHash>,
+    ) -> std::result::Result<u64, Fault> {
+        let mut ids = Vec::new();
+        let octets = change.remove_blocks(name, 0..below, |block| self.ids(block, &mut ids))?;
+        change.forget(&ids)?;
+        gone.append(&mut ids);
+        Ok(octets)
+    }
+
+    /// Of a table that was opened again these groups go that went, or are others, since it was durable.
+    pub(super) fn remove_renewed(&self, groups: &mut Groups) -> Result<()> {
+        let names = self.renewed.lock().clone();
+        if names.is_empty() {
+            return Ok(());
         }
-        self.forget_in_memory(&gone, has_moved.then_some((&**name, below)));
+        let gone = self.table.change(false, |change| {
+            let mut gone = Vec::new();
+            for name in &names {
+                self.let_go(change, (name, u64::MAX), &mut gone)?;
+                change.remove_group(name)?;
+            }
+            Ok(gone)
+        })?;
+        for name in &names {
+            groups.remove(name);
+        }
+        self.forget_in_memory(&gone, None);
+        Ok(())
+    }
+
+    /// A table that was opened again takes what was told of groups since it was durable: what is in memory is newer always.  No
+    /// block may be in memory.
+    pub(super) fn take_newer(&self, groups: &mut Groups) -> Result<()> {
+        let known = self.groups.lock().rows.clone();
+        for (name, group) in known {
+            let (name, mut group): (Arc<str>, _) = (name.into(), KeptGroup::clone(&group));
+            let old = groups.rows.get(&*name).map(Arc::clone);
+            let going = self.going(&name, old.as_deref(), &mut group);
+            if old.is_none_or(|old| *old != group) {
+                let gone = self.put_row(&name, &mut group, &going)?;
+                groups.put(&name, group);
+                self.forget_in_memory(&gone, None);
+            }
+        }
+        Ok(())
     }
 
     /// The block in which a low mark lies without what is below that, and the articles of the lines that went; none: none did.
@@ -165,22 +251,17 @@ impl Keep {
     /// The server says that there is no such group.
     pub fn remove_group(&self, name: &str) {
         let _changing = self.changing.lock();
-        {
-            let mut groups = self.groups.lock();
-            let Some(old) = groups.rows.remove(name) else {
-                return;
-            };
-            groups.overview_octets -= old.overview_octets;
+        if !self.groups.lock().remove(name) {
+            return;
         }
-        let mut gone = Vec::new();
         let changed = self.table.change(false, |change| {
-            let mut ids = Vec::new();
-            change.remove_blocks(name, 0..u64::MAX, |block| self.ids(block, &mut ids))?;
-            change.forget(&ids)?;
-            gone = ids;
-            change.remove_group(name)
+            let mut gone = Vec::new();
+            self.let_go(change, (name, u64::MAX), &mut gone)?;
+            change.remove_group(name)?;
+            Ok(gone)
         });
-        self.told(changed);
+        let gone = self.told(changed).unwrap_or_default();
+        self.renewed.lock().insert(name.into());
         self.forget_in_memory(&gone, Some((name, u64::MAX)));
     }
 

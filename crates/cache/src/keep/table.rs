@@ -390,11 +390,11 @@ impl Table {
     }
 
     /// Changes it.
-    pub(super) fn change(
+    pub(super) fn change<T>(
         &self,
         is_durable: bool,
-        changing: impl FnOnce(&Change<'_>) -> std::result::Result<(), Fault>,
-    ) -> Result<()> {
+        changing: impl FnOnce(&Change<'_>) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
         self.is_changed.store(!is_durable, Ordering::Release);
         self.guarded(|database| {
             let mut writing = database.begin_write().map_err(fault)?;
@@ -404,8 +404,9 @@ impl Table {
                     fault(error)
                 })?;
             }
-            changing(&Change(&writing))?;
-            writing.commit().map_err(fault)
+            let done = changing(&Change(&writing))?;
+            writing.commit().map_err(fault)?;
+            Ok(done)
         })
     }
 }

@@ -33,6 +33,7 @@ fn a_disk_that_was_full_for_a_moment_is_gone_on_with() {
         faulty.add(Fault::new(Op::SetLen, path, Effect::Full).forever());
         come(101, 0);
         tell(&keep, &name, 200, 300, 300);
+        keep.put_group(&name, group(1, 600, 65));
         for _ in 0..3 * CHECKPOINTS_IN_VAIN {
             keep.checkpoint();
         }
@@ -42,6 +43,7 @@ fn a_disk_that_was_full_for_a_moment_is_gone_on_with() {
             keep.checkpoint();
         }
         assert!(!keep.figures().is_broken, "{path}");
+        assert_eq!(keep.group(&name).unwrap().high.0, 600, "{path}");
         assert_eq!(there(1), 41, "{path}");
         assert_eq!(known(&keep, &name)[..100], (1..=100).collect::<Vec<_>>());
         // What failed of the articles' files is tried again after a while.
@@ -54,6 +56,69 @@ fn a_disk_that_was_full_for_a_moment_is_gone_on_with() {
         let keep = Keep::open(&disk, &settings()).unwrap();
         assert!(numbers(1).all(|n| is_there(&keep, n, 20_000)), "{path}");
         assert!(known(&keep, &name).contains(&500));
+    }
+}
+
+/// What went or began anew meanwhile came back as it had been, with its old marks and lines.
+#[test]
+fn what_was_told_of_groups_meanwhile_stays_told() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let names = ["same", "gone", "again", "other", "grown"];
+    let [same, gone, again, other, grown] = names.map(Arc::<str>::from);
+    // What happens is told before the failure, and not durable, or after it.
+    for is_before in [true, false] {
+        let keep = Keep::open(&disk, &settings()).unwrap();
+        for name in [&same, &gone, &again, &other, &grown] {
+            keep.put_group(name, group(1, 500, 5));
+            tell(&keep, name, 1, 100, 10);
+        }
+        keep.checkpoint();
+        let fail = || {
+            for op in [Op::Write, Op::SetLen] {
+                faulty.add(Fault::new(op, "table.redb", Effect::Full).forever());
+            }
+            keep.checkpoint();
+            tell(&keep, &same, 201, 300, 300);
+            keep.checkpoint();
+            assert!(keep.figures().is_broken);
+        };
+        if !is_before {
+            fail();
+        }
+        keep.remove_group(&gone);
+        keep.remove_group(&again);
+        keep.put_group(&again, group(1, 700, 10));
+        keep.put_group(&other, group(1, 20, 10));
+        keep.put_group(&other, group(1, 600, 15));
+        keep.put_group(&grown, group(40, 900, 10));
+        if is_before {
+            fail();
+        }
+        assert!(!minute(&keep));
+        faulty.clear();
+        assert!(minute(&keep));
+        keep.checkpoint();
+        for keep in [keep, open(&memory.crash(1))] {
+            let facts = |name: &Arc<str>| {
+                let group = keep.group(name)?;
+                Some((group.low.0, group.high.0, group.told.0 - NOW.0))
+            };
+            assert_eq!(facts(&same), Some((1, 500, 5)));
+            assert_eq!(known(&keep, &same)[..100], (1..=100).collect::<Vec<_>>());
+            assert_eq!(facts(&gone), None);
+            assert_eq!(facts(&again), Some((1, 700, 10)));
+            assert_eq!(facts(&other), Some((1, 600, 15)));
+            assert_eq!(facts(&grown), Some((40, 900, 10)));
+            for name in [&gone, &again, &other] {
+                assert_eq!(known(&keep, name), [], "{name}");
+            }
+            assert_eq!(known(&keep, &grown), (40..=100).collect::<Vec<_>>());
+            let octets = [&same, &again, &other, &grown].map(|name| keep.group(name));
+            let octets = octets.iter().flatten().map(|group| group.overview_octets);
+            assert_eq!(keep.figures().overview_octets, octets.sum::<u64>());
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod made;
 mod numbers;
 mod posting;
 mod prefetch;
+mod rate;
 mod service;
 mod shown;
 mod turns;

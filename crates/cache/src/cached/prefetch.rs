@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use newsreel_net::client::Connect;
 use newsreel_service::ServiceError;
@@ -15,11 +14,11 @@ use newsreel_wire::overview::{OverviewFields, message_id};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::arrivals::Why;
 use super::flights::Wanted;
 use super::numbers::{Blocks, Need, Numbers, lines};
+use super::rate::Rate;
 use super::{CServer, Inner};
 use crate::keep::{BLOCK_NUMBERS, KeptGroup};
 
@@ -83,8 +82,7 @@ pub(super) struct Fetching<C: Connect> {
     pub(super) threads: Option<Arc<Firsts>>,
     pub(super) done: Prefetched,
     tasks: JoinSet<u64>,
-    /// From when on more may be fetched, by the rate.
-    free_at: Instant,
+    pub(super) rate: Rate,
 }
 
 impl<C: Connect> CServer<C> {
@@ -124,7 +122,7 @@ impl<C: Connect> CServer<C> {
             threads: None,
             done: Prefetched::default(),
             tasks: JoinSet::new(),
-            free_at: Instant::now(),
+            rate: Rate::new(limits.octets_per_s),
         }
     }
 }
@@ -227,7 +225,7 @@ impl<C: Connect> Fetching<C> {
                     return Ok(());
                 }
                 self.fetch((id, name), &numbers, octets);
-                self.pause(octets).await;
+                self.rate.pause(octets).await;
             }
             low = high + 1;
         }
@@ -259,14 +257,6 @@ impl<C: Connect> Fetching<C> {
                 rate => most.min(rate),
             },
             threads: self.threads.clone(),
-        }
-    }
-
-    /// Waits as long as these octets take by the rate.  Time in which nothing was fetched is not made up for.
-    async fn pause(&mut self, octets: u64) {
-        if let Some(us) = (octets * 1_000_000).checked_div(self.limits.octets_per_s) {
-            self.free_at = self.free_at.max(Instant::now()) + Duration::from_micros(us);
-            tokio::time::sleep_until(self.free_at).await;
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::arrivals::Why;
 use super::flights::Wanted;
+use super::rate::Rate;
 use super::{CServer, Inner, PrefetchLimits, Prefetched};
 
 /// Articles that one is told to follow, at most; of more, the last ones are looked at.
@@ -64,7 +65,12 @@ impl<C: Connect> CServer<C> {
         let named: Vec<Box<[u8]>> = ids.iter().map(|id| id.as_bytes().into()).collect();
         let (inner, mut done) = (Arc::clone(&self.inner), Prefetched::default());
         inner
-            .warm_ids(named.clone(), limits, &mut done, goes_on)
+            .warm_ids(
+                named.clone(),
+                (limits, &mut fetching.rate),
+                &mut done,
+                goes_on,
+            )
             .await;
         // What is on its way would be asked for once more.
         let mut seen = HashSet::new();
@@ -73,8 +79,9 @@ impl<C: Connect> CServer<C> {
                 continue;
             };
             let first = thread.before.first().unwrap_or(id).clone();
+            let rate = (limits, &mut fetching.rate);
             inner
-                .warm_ids(thread.before, limits, &mut done, goes_on)
+                .warm_ids(thread.before, rate, &mut done, goes_on)
                 .await;
             if !seen.insert((first.clone(), thread.groups.clone())) {
                 continue;
@@ -129,11 +136,10 @@ impl<C: Connect> Inner<C> {
     async fn warm_ids(
         self: &Arc<Self>,
         ids: Vec<Box<[u8]>>,
-        limits: PrefetchLimits,
+        (limits, rate): (PrefetchLimits, &mut Rate),
         done: &mut Prefetched,
         goes_on: &mut impl FnMut(&Prefetched) -> bool,
     ) {
-        let begun = tokio::time::Instant::now();
         let at_once = self.there.connections_max().saturating_sub(1).max(1);
         let (mut tasks, mut seen) = (JoinSet::<Option<u64>>::new(), HashSet::new());
         let mut rest: VecDeque<Box<[u8]>> = ids.into();
@@ -142,6 +148,7 @@ impl<C: Connect> Inner<C> {
                 if let Some(Ok(Some(octets))) = tasks.join_next().await {
                     done.articles += 1;
                     done.octets += octets;
+                    rate.pause(octets).await;
                 }
             }
             let Some(id) = rest.pop_front() else {
@@ -163,9 +170,6 @@ impl<C: Connect> Inner<C> {
             done.asked += 1;
             let inner = Arc::clone(self);
             tasks.spawn(async move { inner.warmed(&id, hash).await });
-            if let Some(us) = (done.octets * 1_000_000).checked_div(limits.octets_per_s) {
-                tokio::time::sleep_until(begun + std::time::Duration::from_micros(us)).await;
-            }
         }
     }
 

@@ -96,6 +96,30 @@ async fn an_article_that_is_named_comes_and_its_thread_with_it() {
     assert_eq!(warm("<99@t.example>", true).await.0, 0);
 }
 
+/// Each thread waited once more for what had come of the threads before it.
+#[tokio::test(start_paused = true)]
+async fn what_is_named_comes_as_fast_as_it_may_and_no_slower() {
+    let rig = rig(60, REFRESH_S);
+    for number in 31..=60 {
+        let mut toy = rig.to.0.lock();
+        let article = toy.articles.get_mut(&number).unwrap();
+        let follows = format!("\r\nReferences: <{}@t.example>\r\n", number - 30);
+        *article = article.replacen("\r\n", &follows, 1);
+    }
+    let ids: Vec<String> = (31..=60).map(|n| format!("<{n}@t.example>")).collect();
+    let ids = ids.iter().map(|id| MessageId::parse(id.as_bytes()));
+    let ids: Vec<_> = ids.map(Result::unwrap).collect();
+    let slow = PrefetchLimits {
+        octets_per_s: 1000,
+        ..ALL
+    };
+    let begun = Instant::now();
+    let done = rig.here.warm(&ids, true, slow, &mut |_| true).await;
+    assert_eq!(done.articles, 60);
+    let (took, needs) = (begun.elapsed().as_secs(), done.octets / 1000);
+    assert!(took >= needs && took <= needs + 5, "{took} s for {done:?}");
+}
+
 /// Of threads that go on among the newest articles the older part comes, too, as far back as is wanted; nothing else that is old does.
 #[tokio::test(start_paused = true)]
 async fn threads_of_the_newest_come_whole() {

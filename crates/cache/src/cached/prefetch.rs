@@ -68,6 +68,8 @@ pub struct Prefetched {
 
 /// What is asked for in one round trip.
 struct Window {
+    /// Articles of which overview says that they have more octets are left out: they could not come.
+    article_octets_max: u64,
     /// So many octets at most, or one article.
     octets_max: u64,
     /// The first articles of threads: nothing else; none: everything.
@@ -83,6 +85,8 @@ pub(super) struct Fetching<C: Connect> {
     pub(super) done: Prefetched,
     tasks: JoinSet<u64>,
     pub(super) rate: Rate,
+    /// So many octets one article may have.
+    article_octets_max: u64,
 }
 
 impl<C: Connect> CServer<C> {
@@ -123,6 +127,7 @@ impl<C: Connect> CServer<C> {
             done: Prefetched::default(),
             tasks: JoinSet::new(),
             rate: Rate::new(limits.octets_per_s),
+            article_octets_max: self.inner.there.article_octets_max().min(limits.octets),
         }
     }
 }
@@ -252,6 +257,7 @@ impl<C: Connect> Fetching<C> {
     fn window(&self) -> Window {
         let most = self.inner.settings.read_ahead_octets_max;
         Window {
+            article_octets_max: self.article_octets_max,
             octets_max: match self.limits.octets_per_s {
                 0 => most,
                 rate => most.min(rate),
@@ -284,6 +290,7 @@ impl<C: Connect> Inner<C> {
     ) -> Result<Vec<(Vec<ArticleNumber>, u64)>, ServiceError> {
         let name = Arc::clone(name);
         let Window {
+            article_octets_max,
             octets_max,
             threads,
         } = window;
@@ -293,11 +300,11 @@ impl<C: Connect> Inner<C> {
                 let is_wanted = threads
                     .as_ref()
                     .is_none_or(|firsts| is_in_threads(line, firsts));
-                if !is_wanted || keep.is_settled(&name, number) {
-                    continue;
-                }
                 let octets = OverviewFields::parse(line).ok().and_then(|line| line.bytes);
                 let octets = octets.unwrap_or(0);
+                if !is_wanted || octets > article_octets_max || keep.is_settled(&name, number) {
+                    continue;
+                }
                 match windows.last_mut() {
                     Some((numbers, all))
                         if numbers.len() < WINDOW && *all + octets <= octets_max =>

@@ -144,6 +144,11 @@ impl<C: Connect> RServer<C> {
         let _ = self.common.lists.set(Arc::clone(keep));
     }
 
+    /// The largest article that may come, octets.
+    pub(crate) fn article_octets_max(&self) -> u64 {
+        self.common.settings.article_octets_max as u64
+    }
+
     /// How many connections a group's server may have at the same time.
     pub(crate) fn connections(&self, group: &str) -> usize {
         self.numbering(group).map_or(1, |one| one.pool.most())

@@ -204,6 +204,23 @@ async fn groups_come_by_what_each_octet_is_worth() {
     assert_eq!(first.unwrap(), "GROUP zzz.last");
 }
 
+/// One line that told of more octets than may be fetched ended each prefetch as long as it was among the newest.
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_is_left_out_and_the_rest_comes() {
+    for octets in [200_000, 2 << 20] {
+        let rig = rig(100, REFRESH_S);
+        let large = article(80, octets);
+        rig.to.0.lock().articles.insert(80, large);
+        let limits = PrefetchLimits {
+            octets: octets as u64 - 50_000,
+            ..ALL
+        };
+        let done = prefetch(&rig, "misc.*", limits).await;
+        assert_eq!((done.articles, done.is_cut), (99, false), "{done:?}");
+        assert!(!articles_asked(&rig).contains(&"ARTICLE 80".to_owned()));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_keeps_to_its_limits_and_ends_when_nobody_wants_it() {
     let rig = rig(500, REFRESH_S);

@@ -239,12 +239,12 @@ fn keep_arrivals(
         .clone()
         .map(|(_, fetched, _)| fetched.clone())
         .collect();
-    keep.keep_articles(&articles, now);
+    let refused = keep.keep_articles(&articles, now);
     let mut lines: Vec<(ArticleNumber, Cow<'_, [u8]>)> = Vec::new();
     let mut made = HashSet::new();
     for (number, fetched, line) in sound {
         let is_made = keep.makes_line(&fetched.kept, line) && is_in(name, &fetched.kept.wire);
-        if is_made && !keep.has_another(fetched) {
+        if is_made && !refused.contains(&fetched.hash) {
             made.insert(number);
             lines.push((number, bare_line(&fetched.id).into()));
         } else {

@@ -7,7 +7,8 @@
 //! There is no log: an article is found by its row in the table, and where the buffer stands is noted in the same change.  After a
 //! crash both are as they were at the last durable change, and what lies behind is written over.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -551,42 +552,48 @@ impl Keep {
                 .is_some_and(|row| self.is_live(&row.token))
     }
 
-    /// Whether another article is kept under the message-id of one that came: it stays, whoever sends another one.
-    #[must_use]
-    pub fn has_another(&self, came: &Fetched) -> bool {
-        let kept = self.article_unasked(&came.hash);
-        kept.is_some_and(|kept| kept.wire != came.kept.wire)
-    }
-
-    /// Keeps articles, but those under whose message-ids others are kept.
-    pub fn keep_articles(&self, articles: &[Fetched], now: UnixTime) {
-        let is_other = |kept: &Kept, came: &Fetched| kept.wire != came.kept.wire;
+    /// Keeps articles, but those under whose message-ids others are kept: what is kept stays, whoever sends another one.  Gives the
+    /// hashes of these message-ids.
+    pub fn keep_articles(&self, articles: &[Fetched], now: UnixTime) -> HashSet<IdHash> {
+        let (mut seen, mut refused) = (HashMap::new(), HashSet::new());
         let mut new: Vec<Fetched> = articles.to_vec();
-        new.retain(|came| {
-            let kept = self.article_at_hand(&came.hash);
-            kept.is_none_or(|kept| !is_other(&kept, came))
-        });
         // Who asks from here on is given them; the disk is looked at behind that.
-        for fetched in &new {
-            self.in_memory
-                .insert(fetched.hash, Arc::clone(&fetched.kept));
-        }
         new.retain(|came| {
-            let other = self.read(&came.hash).filter(|kept| is_other(kept, came));
-            let is_new = other.is_none();
-            if let Some(other) = other {
+            let is_first = !seen.contains_key(&came.hash);
+            let first = seen
+                .entry(came.hash)
+                .or_insert_with(|| self.first_in_memory(came));
+            let is_same = first.wire == came.kept.wire;
+            if !is_same {
+                refused.insert(came.hash);
+            }
+            is_first && is_same
+        });
+        let mut placing = self.articles.lock();
+        let Some(placing) = placing.as_mut() else {
+            return refused;
+        };
+        // What is on disk from here on was placed by this caller.
+        new.retain(|came| {
+            let there = self.read(&came.hash);
+            let is_new = there.is_none();
+            if let Some(other) = there.filter(|there| there.wire != came.kept.wire) {
+                refused.insert(came.hash);
                 self.in_memory.insert(came.hash, Arc::new(other));
             }
             is_new
         });
-        let articles = &*new;
-        let mut placing = self.articles.lock();
-        let Some(placing) = placing.as_mut() else {
-            return;
-        };
         // Before anything goes the policy has to know what is there.
         let learnt = self.wanted.learn(&self.table);
-        let keep = |()| placing.keep(&self.table, (&self.wanted, &self.pins), articles, now);
+        let keep = |()| placing.keep(&self.table, (&self.wanted, &self.pins), &new, now);
         self.told(learnt.and_then(keep));
+        refused
+    }
+
+    /// The article in memory under the message-id of one that came: that one, if there is no other.
+    fn first_in_memory(&self, came: &Fetched) -> Arc<Kept> {
+        let came_first = || Ok::<_, Infallible>(Arc::clone(&came.kept));
+        let Ok(first) = self.in_memory.get_or_insert_with(&came.hash, came_first);
+        first
     }
 }

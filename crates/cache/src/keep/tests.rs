@@ -8,6 +8,7 @@ use newsreel_wire::{ArticleNumber, UnixTime};
 
 use super::*;
 
+mod arriving;
 mod failing;
 
 const NOW: UnixTime = UnixTime(1_767_225_600);

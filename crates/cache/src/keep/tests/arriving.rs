@@ -1,0 +1,82 @@
+//! Articles that come more than once, from several callers, or while it changes what they are kept under.
+
+use std::sync::Barrier;
+
+use super::*;
+
+/// The same message-id over another body.
+fn other(keep: &Keep, number: u64, octets: usize) -> Fetched {
+    let wire = article(keep, number, octets).kept.wire.to_vec();
+    let wire = String::from_utf8(wire)
+        .unwrap()
+        .replace("xx", "yy")
+        .into_bytes();
+    Fetched {
+        kept: Arc::new(Kept::new(wire.into()).unwrap()),
+        ..article(keep, number, octets)
+    }
+}
+
+/// An article that was there was written once more.
+#[test]
+fn what_is_kept_is_not_written_again() {
+    let keep = open(&MemoryDisk::new());
+    let mine = article(&keep, 1, 900);
+    assert!(
+        keep.keep_articles(&[mine.clone(), mine.clone()], NOW)
+            .is_empty()
+    );
+    let written = keep.figures().written;
+    for _ in 0..2 {
+        assert!(
+            keep.keep_articles(std::slice::from_ref(&mine), NOW)
+                .is_empty()
+        );
+        keep.in_memory.clear();
+    }
+    let refused = keep.keep_articles(&[other(&keep, 1, 900)], NOW);
+    assert_eq!(refused, HashSet::from([mine.hash]));
+    assert_eq!(keep.figures().written, written);
+    assert!(is_there(&keep, 1, 900));
+}
+
+/// Both saw nothing, and both were placed: what was read first under a message-id was replaced.
+#[test]
+fn of_two_articles_with_one_message_id_that_come_at_once_one_stays() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    for memory_octets in [0, 1 << 20] {
+        let settings = KeepSettings {
+            memory_octets,
+            ..settings()
+        };
+        let keep = Keep::open(&disk, &settings).unwrap();
+        for number in memory_octets..memory_octets + 20 {
+            let before = keep.figures().written.came;
+            let both = [article(&keep, number, 900), other(&keep, number, 900)];
+            let begin = Barrier::new(2);
+            let keep_one = |came: &Fetched| {
+                begin.wait();
+                keep.keep_articles(std::slice::from_ref(came), NOW)
+            };
+            let refused = std::thread::scope(|scope| {
+                let running = both.each_ref().map(|came| scope.spawn(|| keep_one(came)));
+                running.map(|one| one.join().unwrap().len())
+            });
+            assert_eq!(refused.iter().sum::<usize>(), 1, "{number}");
+            let stays = &both[refused.iter().position(|refused| *refused == 0).unwrap()];
+            for _ in 0..2 {
+                let there = keep.article(&stays.hash, NOW).unwrap();
+                assert!(there.wire == stays.kept.wire, "{number}");
+                keep.in_memory.clear();
+            }
+            let came = keep.figures().written.came - before;
+            assert!(came < 2 * 900, "{number}: {came} octets");
+        }
+        // ... or in one batch.
+        let number = memory_octets + 20;
+        let both = [article(&keep, number, 900), other(&keep, number, 900)];
+        assert_eq!(keep.keep_articles(&both, NOW).len(), 1);
+        keep.in_memory.clear();
+        assert!(is_there(&keep, number, 900));
+    }
+}

@@ -17,7 +17,7 @@ use newsreel_store::{
     Access, BatchWrite, Blocking, CheckpointWrite, Marks, Place, PlaceError, ReadError,
     Reservation, RuleConfig, SetConfig, Store, StoreConfig, StoreReader, Want,
 };
-use newsreel_wire::{BufferId, IdHash, Sequence, SetId, Token, UnixTime};
+use newsreel_wire::{BufferId, IdHash, MessageId, Sequence, SetId, Token, UnixTime};
 
 use super::block::LINE_OCTETS_MAX;
 use super::error::Result;
@@ -573,6 +573,8 @@ impl Keep {
         let Some(placing) = placing.as_mut() else {
             return refused;
         };
+        // The key may have been had since they came.
+        new.retain(|came| MessageId::parse(&came.id).is_ok_and(|id| self.id_hash(id) == came.hash));
         // What is on disk from here on was placed by this caller.
         new.retain(|came| {
             let there = self.read(&came.hash);

@@ -2,6 +2,8 @@
 
 use std::sync::Barrier;
 
+use newsreel_host::{Effect, Fault, FaultyDisk, Op};
+
 use super::*;
 
 /// The same message-id over another body.
@@ -79,4 +81,22 @@ fn of_two_articles_with_one_message_id_that_come_at_once_one_stays() {
         keep.in_memory.clear();
         assert!(is_there(&keep, number, 900));
     }
+}
+
+/// What had come before the disk could be used, and was kept behind that, was written under a hash that nobody asks for.
+#[test]
+fn what_came_before_the_key_was_known_is_not_kept_under_another_one() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    faulty.add(Fault::new(Op::Open, TABLE, Effect::Medium).forever());
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    let came = article(&keep, 1, 900);
+    faulty.clear();
+    for _ in 0..CHECKPOINTS_IN_VAIN {
+        keep.checkpoint();
+    }
+    keep.keep_articles(&[came, article(&keep, 2, 900)], NOW);
+    assert_eq!(keep.figures().articles, 1);
+    keep.in_memory.clear();
+    assert!(is_there(&keep, 2, 900));
 }

@@ -216,10 +216,11 @@ impl Table {
             Ok(Err(fault)) => (fault.to_string(), is_fault_of_disk(&fault)),
             Err(_) => ("it is damaged".to_owned(), false),
         };
-        drop(database);
+        // It is not opened again while it is held here: what breaks is the one that failed.
         if !self.is_broken.swap(true, Ordering::AcqRel) {
             self.broke(&why, is_of_disk);
         }
+        drop(database);
         Err(self.wrong(why, is_of_disk))
     }
 

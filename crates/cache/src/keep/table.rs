@@ -2,8 +2,10 @@
 //!
 //! A change is atomic and seen at once; it is on disk with the next one that is durable.  redb checks what it reads only after a
 //! crash, and may panic where its file rots: that is caught here, ends the table, and removes its file, so that the next
-//! start begins anew.  Where the disk failed, be it that it was full, the file stays and can be opened again: what was made durable
-//! is in it.  What the tables hold is in `docs/formats/cache.md`.
+//! start begins anew.  Where the disk failed, be it that it was full, the file stays and can be opened again: it is gone on with as
+//! it reads then.  After a failed sync that is not for certain what lies on the disk: pages may be in the system's memory that were
+//! never written, and read as sound until a crash.  The risk is taken, as all can be fetched again: redb's checksums find after a
+//! crash what is torn, and the table begins anew.  What the tables hold is in `docs/formats/cache.md`.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -43,7 +43,7 @@ impl<C: Connect> Inner<C> {
     /// What is kept of a group, if it may be told again.
     pub(super) fn fresh_group(&self, name: &str) -> Option<Arc<KeptGroup>> {
         let kept = self.keep.group(name);
-        kept.filter(|kept| self.is_fresh(kept.told))
+        kept.filter(|kept| !kept.is_outdated && self.is_fresh(kept.told))
     }
 
     /// What is told of a group; none: there is no such group.
@@ -86,6 +86,7 @@ impl<C: Connect> Inner<C> {
                     high: info.high,
                     count: info.count,
                     told,
+                    is_outdated: false,
                     overview_octets: 0,
                     status: text_of(info.status).into(),
                 };

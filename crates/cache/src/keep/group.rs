@@ -18,6 +18,8 @@ pub struct KeptGroup {
     pub count: u64,
     /// When it was told.
     pub told: UnixTime,
+    /// It may have changed since, as something was posted; that is not kept over a restart.
+    pub is_outdated: bool,
     /// Octets of overview that are kept of it.
     pub overview_octets: u64,
     /// The status field.
@@ -55,6 +57,7 @@ impl KeptGroup {
             high: ArticleNumber(number()?),
             count: number()?,
             told: UnixTime(number()?),
+            is_outdated: false,
             overview_octets: number()?,
             status: std::str::from_utf8(status)
                 .ok()
@@ -75,6 +78,7 @@ mod tests {
             high: ArticleNumber(9),
             count: 5,
             told: UnixTime(1_767_225_600),
+            is_outdated: false,
             overview_octets: 77,
             status: "=misc.other".into(),
         };

@@ -241,10 +241,10 @@ impl Keep {
         is_cut.then(|| (block.filled(below, std::iter::empty()), gone))
     }
 
-    /// What was told of a group may have changed since: it counts as told long ago.  Never waits for the disk.
+    /// What was told of a group may have changed since: it is not told again until the server was asked.  Never waits for the disk.
     pub fn outdate_group(&self, name: &str) {
         if let Some(group) = self.groups.lock().rows.get_mut(name) {
-            Arc::make_mut(group).told = UnixTime(0);
+            Arc::make_mut(group).is_outdated = true;
         }
     }
 

@@ -73,6 +73,7 @@ fn group(low: u64, high: u64, told: u64) -> KeptGroup {
         high: ArticleNumber(high),
         count: 1 + high - low,
         told: UnixTime(NOW.0 + told),
+        is_outdated: false,
         overview_octets: 0,
         status: "y".into(),
     }
@@ -496,6 +497,8 @@ fn overview_of_groups_told_of_long_ago_goes_first() {
     for (name, told) in names.iter().zip([5, 1, 9]) {
         keep.put_group(name, group(1, 500, told));
         tell(&keep, name, 1, 100, 300);
+        // That somebody posted there is no reason to let it go first.
+        keep.outdate_group("a.one");
     }
     let left = |keep: &Keep| {
         names

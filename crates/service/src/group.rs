@@ -85,6 +85,8 @@ pub struct GroupSelect<'a> {
     pub described: bool,
     /// Name, marks and status of a row are enough: what it says besides need not be known.
     pub bare: bool,
+    /// The rows' counts are shown: else they may be of more articles than GROUP counts.
+    pub counts: bool,
 }
 
 impl<'a> GroupSelect<'a> {

@@ -76,7 +76,7 @@ impl<C: Connect> NewsService for CServer<C> {
             false => Wants::All,
         };
         let is_kept = inner.there.has_fresh_list(wants);
-        match inner.shows_kept_only() {
+        match select.counts && inner.shows_kept_only() {
             true => inner.groups_of_kept(select, cursor, limit, visit).await?,
             false => inner.there.groups(select, cursor, limit, visit).await?,
         }

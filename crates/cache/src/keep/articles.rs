@@ -552,6 +552,19 @@ impl Keep {
                 .is_some_and(|row| self.is_live(&row.token))
     }
 
+    /// Those of these articles that are kept.
+    pub(super) fn kept_of(&self, ids: &[IdHash]) -> HashSet<IdHash> {
+        let in_memory = ids.iter().filter(|id| self.in_memory.peek(*id).is_some());
+        let mut kept: HashSet<IdHash> = in_memory.copied().collect();
+        let looked = self.table.rows_of(ids, |id, row| {
+            if self.is_live(&row.token) {
+                kept.insert(*id);
+            }
+        });
+        self.told(looked);
+        kept
+    }
+
     /// Keeps articles, but those under whose message-ids others are kept: what is kept stays, whoever sends another one.  Gives the
     /// hashes of these message-ids.
     pub fn keep_articles(&self, articles: &[Fetched], now: UnixTime) -> HashSet<IdHash> {

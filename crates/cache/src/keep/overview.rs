@@ -289,7 +289,10 @@ impl Keep {
     #[must_use]
     pub fn block_of_kept(&self, group: &Arc<str>, number: u64) -> Arc<Block> {
         let block = self.block(group, number);
-        let is_kept = |line: &[u8]| self.id_of(line).is_some_and(|id| self.has_article(&id));
+        let mut ids = Vec::new();
+        self.ids(&block, &mut ids);
+        let kept = self.kept_of(&ids);
+        let is_kept = |line: &[u8]| self.id_of(line).is_some_and(|id| kept.contains(&id));
         let kept = block.lines().filter(|(_, line)| is_kept(line));
         Arc::new(block.filled(u128::MAX, kept))
     }
@@ -309,7 +312,9 @@ impl Keep {
                 .extend(lines.filter_map(|(place, line)| Some((number(place), self.id_of(line)?))));
         });
         self.told(looked);
-        articles.retain(|(_, id)| self.has_article(id));
+        let ids: Vec<IdHash> = articles.iter().map(|(_, id)| *id).collect();
+        let kept = self.kept_of(&ids);
+        articles.retain(|(_, id)| kept.contains(id));
         articles.into_iter().map(|(number, _)| number).collect()
     }
 

@@ -253,6 +253,25 @@ impl Table {
         })
     }
 
+    /// Where of these articles those lie that there are, and what policies know of them.
+    pub(super) fn rows_of(
+        &self,
+        ids: &[IdHash],
+        mut visit: impl FnMut(&IdHash, Row),
+    ) -> Result<()> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let articles = reading.open_table(ARTICLES).map_err(fault)?;
+            for id in ids {
+                let value = articles.get(&id.0).map_err(fault)?;
+                if let Some(row) = value.and_then(|value| row_of(id, value.value())) {
+                    visit(id, row);
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Every article.
     pub(super) fn each_article(&self, mut visit: impl FnMut(&IdHash, Row)) -> Result<()> {
         self.guarded(|database| {

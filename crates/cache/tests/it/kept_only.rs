@@ -18,17 +18,20 @@ async fn offline_lists_tell_of_what_is_kept_and_of_nothing_else() {
         assert_eq!(rig.read(number).await, Ok(true));
     }
     // LIST COUNTS told of all that there were, beside a GROUP that told of those that are kept.
-    let listed = async || {
+    let listed = async |counts| {
         let (mut cursor, mut rows) = (GroupCursor::default(), Vec::new());
         while !cursor.is_done() {
             let mut visit = |row: GroupRow<'_>| rows.push((row.info.count, row.info.high.0));
-            let select = GroupSelect::default();
+            let select = GroupSelect {
+                counts,
+                ..GroupSelect::default()
+            };
             let asking = rig.here.groups(select, &mut cursor, 1, &mut visit);
             asking.await.unwrap();
         }
         rows
     };
-    assert_eq!(listed().await, [(300, 300)]);
+    assert_eq!(listed(true).await, [(300, 300)]);
     rig.here.stop().await;
     rig.to.asked();
     let marks = async || {
@@ -39,7 +42,9 @@ async fn offline_lists_tell_of_what_is_kept_and_of_nothing_else() {
     for age in [0, REFRESH_S] {
         rig.later(age);
         assert_eq!(marks().await, (3, 5, 1, 300));
-        assert_eq!(listed().await, [(3, 300)]);
+        assert_eq!(listed(true).await, [(3, 300)]);
+        // Nothing is counted that is not shown.
+        assert_eq!(listed(false).await, [(300, 300)]);
         assert_eq!(rig.overview().await, kept);
         assert_eq!(rig.numbers().await, kept);
     }

@@ -55,6 +55,7 @@ const BARE: GroupSelect<'static> = GroupSelect {
     changed_since: None,
     described: false,
     bare: true,
+    counts: false,
 };
 
 const FOLLOWS: &[u8] = b"215 List follows\r\n";
@@ -90,7 +91,8 @@ where
     } else if command.arg_is(0, "ACTIVE.TIMES") {
         Some((write_times, all))
     } else if command.arg_is(0, "COUNTS") {
-        Some((write_counts, BARE))
+        let counts = true;
+        Some((write_counts, GroupSelect { counts, ..BARE }))
     } else if command.arg_is(0, "NEWSGROUPS") {
         Some((write_description, GroupSelect { described, ..all }))
     } else {

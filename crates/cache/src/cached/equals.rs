@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use newsreel_net::client::Connect;
-use newsreel_service::NewsService as _;
 use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 
 use super::Inner;
 use super::arrivals::{Arrivals, Why};
 use super::fetch::{Wants, behind};
-use crate::keep::{Fetched, place_of};
+use crate::keep::place_of;
 
 impl<C: Connect> Inner<C> {
     /// Fetches articles of a group that somebody reads in one round trip, and keeps them: from the least busy of the servers that are
@@ -44,25 +43,22 @@ impl<C: Connect> Inner<C> {
         run: (GroupId, u64),
         mut flights: Wants,
     ) {
-        let now = self.there.now();
         let mut arrivals = Arrivals::new(self, &flights, Why::Asked).only_in(&name);
         // What went wrong there is logged, and nobody is told.
         let _ = self.there.articles_from(server, ids, &mut arrivals).await;
         let left = arrivals.left();
         let (landed, _) = arrivals.into_parts();
         self.came_in_run(run, &landed);
-        let sound = landed.into_iter().filter(|(_, _, line)| line.is_some());
-        let articles: Vec<Fetched> = sound.map(|(_, fetched, _)| fetched).collect();
-        let keeping = self.on_disk(move |keep| keep.keep_articles(&articles, now));
+        let keeping = self.keep_sound(landed);
         let mut at = 0..;
         let rest: Wants = flights
             .extract_if(.., |_| at.next().is_some_and(|at| left.contains(&at)))
             .collect();
         if rest.is_empty() {
-            let _ = keeping.await;
+            keeping.await;
         } else {
             let fetching = self.fetched_by_number(name, run, rest, Why::Asked);
-            let _ = tokio::join!(keeping, fetching);
+            tokio::join!(keeping, fetching);
         }
         // Until they are kept nobody else asks for them.
         drop(flights);

@@ -99,6 +99,11 @@ impl<C: Connect> Inner<C> {
             Err(error) => arrivals.failed(error),
         }
         let (landed, _) = arrivals.into_parts();
+        self.keep_sound(landed).await;
+    }
+
+    /// Keeps those of articles that came which are sound.
+    pub(super) async fn keep_sound(&self, landed: Vec<Arrival>) {
         let sound = landed.into_iter().filter(|(_, _, line)| line.is_some());
         let articles: Vec<Fetched> = sound.map(|(_, fetched, _)| fetched).collect();
         if !articles.is_empty() {

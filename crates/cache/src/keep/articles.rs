@@ -185,9 +185,9 @@ impl Articles {
     }
 
     /// Goes on with a table that is as it was some time ago: of what was placed since nothing is known.
-    pub(super) fn go_on(&self, table: &Table, pins: &Pins) -> Result<()> {
+    pub(super) fn resume(&self, table: &Table, pins: &Pins) -> Result<()> {
         self.forget_what_went(table)?;
-        pins.is_unknown();
+        pins.note_again();
         let marks = self.marks();
         table.change(true, |change| {
             pins.note(change)?;

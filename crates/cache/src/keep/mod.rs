@@ -416,7 +416,7 @@ impl Keep {
         };
         self.disk.sync_dir(directory)?;
         self.pins.read(&self.table)?;
-        self.know_again()?;
+        self.reload_groups()?;
         // It was of the key meanwhile.
         self.in_memory.clear();
         self.reader.get_or_init(|| articles.reader());
@@ -577,7 +577,7 @@ impl Keep {
         if self.table.is_broken() {
             let vain = self.vain_checkpoints.fetch_add(1, Ordering::AcqRel) + 1;
             if vain.is_multiple_of(CHECKPOINTS_IN_VAIN) {
-                self.go_on();
+                self.reopen();
             }
             return;
         }
@@ -594,31 +594,31 @@ impl Keep {
     }
 
     /// Goes on with what was durable when the disk failed, if it can be had.
-    fn go_on(&self) {
+    fn reopen(&self) {
         let mut articles = self.articles.lock();
         let _changing = self.changing.lock();
         if !self.table.may_come_back() {
             return;
         }
-        let gone_on = match articles.as_ref() {
-            Some(articles) => self.gone_on(articles),
+        let reopened = match articles.as_ref() {
+            Some(articles) => self.reopen_with(articles),
             None => self.begin(&mut articles),
         };
-        match gone_on {
-            Ok(()) => self.table.goes_on(),
+        match reopened {
+            Ok(()) => self.table.came_back(),
             Err(error) => self.table.failed(&error),
         }
     }
 
-    fn gone_on(&self, articles: &Articles) -> Result<()> {
+    fn reopen_with(&self, articles: &Articles) -> Result<()> {
         self.table.open(OpenMode::ReadWrite)?;
-        articles.go_on(&self.table, &self.pins)?;
-        self.know_again()
+        articles.resume(&self.table, &self.pins)?;
+        self.reload_groups()
     }
 
     /// What the table says becomes known in memory together with what was told since that was durable, unless its numbers are those
     /// of other servers than now.
-    fn know_again(&self) -> Result<()> {
+    fn reload_groups(&self) -> Result<()> {
         let mut groups = Groups::read(&self.table, self.settings.overview_octets)?;
         let last_use = self.table.last_use()?;
         self.remove_renewed(&mut groups)?;

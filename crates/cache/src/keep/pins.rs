@@ -136,8 +136,8 @@ impl Pins {
         state.is_changed |= state.stayed.len() < had;
     }
 
-    /// The table may not know what stays.
-    pub(super) fn is_unknown(&self) {
+    /// The table may not know what stays: it is noted with the next change.
+    pub(super) fn note_again(&self) {
         self.state.lock().is_changed = true;
     }
 

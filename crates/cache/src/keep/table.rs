@@ -186,7 +186,7 @@ impl Table {
     }
 
     /// What is kept goes on after it was opened again.
-    pub(super) fn goes_on(&self) {
+    pub(super) fn came_back(&self) {
         self.is_told.store(false, Ordering::Release);
         tracing::info!(target: "newsreel::cache", path = %self.path.display(), "the cache's table can be used again");
     }

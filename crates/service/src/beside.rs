@@ -166,6 +166,20 @@ async fn append_whole<S: NewsService>(
     Ok(())
 }
 
+/// Asks one side for an article, for who may read all groups or these.
+async fn asked<S: NewsService>(
+    service: &S,
+    reads: Option<Reads<'_>>,
+    query: ArticleQuery<'_>,
+    part: Part,
+    out: &mut ArticleBuf,
+) -> Result<Option<Found>, ServiceError> {
+    match reads {
+        None => service.article(query, part, out).await,
+        Some(reads) => service.article_for(reads, query, part, out).await,
+    }
+}
+
 /// Has an article posted on one side; what became of it.
 async fn posted<S: NewsService>(service: &S, post: Post, from: &Connection) -> Outcome {
     let own = Arc::new(Connection::new(from.id(), from.address(), None));
@@ -246,6 +260,32 @@ impl<L: NewsService, C: NewsService> Beside<L, C> {
             return there;
         }
         here
+    }
+
+    /// An article of either side, for who may read all groups or these.
+    async fn article_of(
+        &self,
+        reads: Option<Reads<'_>>,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        match query {
+            ArticleQuery::ById(_) => {
+                let found = asked(&*self.local, reads, query, part, out).await?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+                asked(&*self.there, reads, query, part, out).await
+            }
+            ArticleQuery::ByNumber(group, number) => match side_of(group) {
+                Side::Local(_) => asked(&*self.local, reads, query, part, out).await,
+                Side::There(group) => {
+                    let query = ArticleQuery::ByNumber(group, number);
+                    asked(&*self.there, reads, query, part, out).await
+                }
+            },
+        }
     }
 }
 
@@ -449,19 +489,7 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        match query {
-            ArticleQuery::ById(_) => match self.local.article(query, part, out).await? {
-                Some(found) => Ok(Some(found)),
-                None => self.there.article(query, part, out).await,
-            },
-            ArticleQuery::ByNumber(group, number) => match side_of(group) {
-                Side::Local(_) => self.local.article(query, part, out).await,
-                Side::There(group) => {
-                    let query = ArticleQuery::ByNumber(group, number);
-                    self.there.article(query, part, out).await
-                }
-            },
-        }
+        self.article_of(None, query, part, out).await
     }
 
     async fn article_for(
@@ -471,19 +499,7 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        match query {
-            ArticleQuery::ById(_) => match self.local.article_for(reads, query, part, out).await? {
-                Some(found) => Ok(Some(found)),
-                None => self.there.article_for(reads, query, part, out).await,
-            },
-            ArticleQuery::ByNumber(group, number) => match side_of(group) {
-                Side::Local(_) => self.local.article_for(reads, query, part, out).await,
-                Side::There(group) => {
-                    let query = ArticleQuery::ByNumber(group, number);
-                    self.there.article_for(reads, query, part, out).await
-                }
-            },
-        }
+        self.article_of(Some(reads), query, part, out).await
     }
 
     async fn article_here(

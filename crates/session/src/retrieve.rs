@@ -40,14 +40,28 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether this is a peer that feeds and may read nothing: what it asks for is nobody else's, and the articles of other servers, which
-/// are had with our account, are not for it.
-fn is_only_feeding(grant: &Grant) -> bool {
-    grant.feed && grant.read.is_none()
+/// What whoever asks may be shown by message-id.
+#[derive(Clone, Copy)]
+enum Shown {
+    Everything,
+    /// To a peer that feeds and may read nothing: what it asks for is nobody else's, and the articles of other servers, which are had with our
+    /// account, are not for it.
+    WhatIsHere,
+    /// What is in a group that may be read.
+    WhatIsRead,
 }
 
-/// Asks for an article, in the connection's own buffer, as far as it may be shown: by its message-id one that is in a group which may
-/// be read, or is here and what a peer that feeds asks for.  One that may not is like one that is not here.
+impl Shown {
+    fn to(grant: &Grant) -> Self {
+        match grant {
+            grant if grant.reads_all() => Self::Everything,
+            grant if grant.feed && grant.read.is_none() => Self::WhatIsHere,
+            _ => Self::WhatIsRead,
+        }
+    }
+}
+
+/// Asks for an article, in the connection's own buffer, as far as it may be shown.  One that may not is like one that is not here.
 pub(crate) async fn article_shown<S, Io>(
     core: &mut Core<S, Io>,
     query: ArticleQuery<'_>,
@@ -58,15 +72,13 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let article = &mut scratch_of(&mut core.scratch).article;
-    if core.grant.reads_all() {
-        return core.service.article(query, part, article).await;
-    }
-    // In boxes: few ask so, and every connection would have room for it.
-    match query {
-        ArticleQuery::ById(id) if is_only_feeding(&core.grant) => {
+    // In boxes but for the first: few ask so, and every connection would have room for it.
+    match (Shown::to(&core.grant), query) {
+        (Shown::Everything, query) => core.service.article(query, part, article).await,
+        (Shown::WhatIsHere, ArticleQuery::ById(id)) => {
             Box::pin(core.service.article_here(id, part, article)).await
         }
-        query => {
+        (_, query) => {
             let grant = Arc::clone(&core.grant);
             let reads = |group: &str| grant.reads(group);
             Box::pin(core.service.article_for(&reads, query, part, article)).await
@@ -84,18 +96,19 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let grant = Arc::clone(&core.grant);
-    if !grant.reads_all() && !is_only_feeding(&grant) {
-        let reads = |group: &str| grant.reads(group);
-        return Box::pin(core.service.overview_for(&reads, id, rows)).await;
-    }
-    if !grant.reads_all() {
-        let query = ArticleQuery::ById(id);
-        if Box::pin(article_shown(core, query, Part::Stat))
-            .await?
-            .is_none()
-        {
-            return Ok(false);
+    match Shown::to(&core.grant) {
+        Shown::Everything => {}
+        Shown::WhatIsHere => {
+            let article = &mut scratch_of(&mut core.scratch).article;
+            let is_here = Box::pin(core.service.article_here(id, Part::Stat, article)).await?;
+            if is_here.is_none() {
+                return Ok(false);
+            }
+        }
+        Shown::WhatIsRead => {
+            let grant = Arc::clone(&core.grant);
+            let reads = |group: &str| grant.reads(group);
+            return Box::pin(core.service.overview_for(&reads, id, rows)).await;
         }
     }
     core.service.overview_by_id(id, rows).await

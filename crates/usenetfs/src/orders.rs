@@ -1,9 +1,11 @@
 //! Conversions that are ordered through the mount: what the order says, and what is told of it, as JSON.
 //!
-//! Both are the value of one extended attribute of the directory: it is set to give the order, which ends with the conversion, and read to learn how far
-//! that is and what came of it.  The order is words: `[plan] on ALGORITHM | off | to ALGORITHM [verify]`.
+//! Both are the value of an extended attribute of the directory: it is set to give the order, which ends with the conversion, and read to learn how far
+//! that is and what came of it.  Its name ends with whatever tells the order from others.  The order is words: `[plan] on ALGORITHM | off | to
+//! ALGORITHM [verify]`.
 
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,10 +14,10 @@ use newsreel_layout::{Algorithm, Fingerprint};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The extended attribute of a directory of the mount by which its conversion is ordered.
-pub const CONVERT_ATTRIBUTE: &str = "user.usenetfs.convert";
+/// What the name of an extended attribute of a directory of the mount begins with by which its conversion is ordered.
+pub const CONVERT_ATTRIBUTE: &str = "user.usenetfs.convert.";
 
-/// Of so many directories it is told what came of their last order.
+/// Of so many orders it is told what came of them.
 const TOLD_MAX: usize = 64;
 
 /// What is ordered.
@@ -72,24 +74,30 @@ impl FromStr for Order {
 
 /// What came of orders.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<VecDeque<(u64, Value)>>);
+pub(crate) struct Told(Mutex<VecDeque<(u64, OsString, Value)>>);
 
 impl Told {
-    /// What is told of a directory from now on.
-    pub(crate) fn tell(&self, node: u64, what: Value) {
+    /// What is told of an order to a directory from now on.
+    pub(crate) fn tell(&self, node: u64, order: &OsStr, what: Value) {
         let mut all = self.0.lock();
-        all.retain(|(of, _)| *of != node);
-        all.push_back((node, what));
+        all.retain(|(of, name, _)| *of != node || name != order);
+        all.push_back((node, order.to_owned(), what));
         if all.len() > TOLD_MAX {
             all.pop_front();
         }
     }
 
-    /// What is told of a directory.
-    pub(crate) fn of(&self, node: u64) -> Option<String> {
+    /// What is told of an order to a directory.
+    pub(crate) fn of(&self, node: u64, order: &OsStr) -> Option<String> {
         let all = self.0.lock();
-        let (_, what) = all.iter().find(|(of, _)| *of == node)?;
+        let mut all = all.iter();
+        let (_, _, what) = all.find(|(of, name, _)| *of == node && name == order)?;
         Some(what.to_string())
+    }
+
+    /// Nothing is told of a directory that is gone.
+    pub(crate) fn drop(&self, node: u64) {
+        self.0.lock().retain(|(of, _, _)| *of != node);
     }
 }
 
@@ -151,14 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_a_directory_is_told_and_not_of_all() {
+    fn what_came_of_an_order_is_told_and_not_of_all() {
         let told = Told::default();
         for node in 0..200 {
-            told.tell(node, json!(1));
-            told.tell(node, json!(2));
+            told.tell(node, "a".as_ref(), json!(1));
+            told.tell(node, "a".as_ref(), json!(2));
+            told.tell(node, "b".as_ref(), json!(3));
         }
-        assert_eq!(told.of(199).as_deref(), Some("2"));
-        assert_eq!(told.of(100), None);
+        let of = |node, order: &str| told.of(node, order.as_ref());
+        assert_eq!(of(199, "a").as_deref(), Some("2"));
+        assert_eq!(of(199, "b").as_deref(), Some("3"));
+        assert_eq!(of(100, "a"), None);
         assert!(told.0.lock().len() <= TOLD_MAX);
+        told.drop(199);
+        assert_eq!(of(199, "a"), None);
     }
 }

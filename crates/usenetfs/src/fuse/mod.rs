@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -24,8 +25,7 @@ use newsreel_host::caller::obey_quotas;
 use newsreel_host::node::{Errno, Outcome, Renaming, Seek, Stat, appends, keeps_flags};
 
 use crate::counters::Op;
-use crate::orders::CONVERT_ATTRIBUTE;
-use crate::view::{Changes, Entry, Item, View};
+use crate::view::{Changes, Entry, Item, View, is_order};
 use backing::Backings;
 use convert::{attributes, device, kind, nothing, number, time_change};
 use mapped::Mapped;
@@ -546,11 +546,17 @@ impl Filesystem for Fuse {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        if name == CONVERT_ATTRIBUTE {
+        if is_order(name) {
             let text = str::from_utf8(value).unwrap_or_default();
-            let ordered = text.parse().map_err(|_| Errno::INVAL);
-            let done = ordered.and_then(|order| self.view.convert(node.0, order, caller(request)));
-            return empty(done, reply);
+            let Ok(order) = text.parse() else {
+                return reply.error(fuser::Errno::EINVAL);
+            };
+            let (view, name, caller) = (Arc::clone(&self.view), name.to_owned(), caller(request));
+            let ordered = thread::Builder::new().name("usenetfs-convert".to_owned());
+            let carry_out = move || empty(view.convert(node.0, (&name, order), caller), reply);
+            // Where there can be no thread the reply goes with it, and says so.
+            drop(ordered.spawn(carry_out));
+            return;
         }
         let flags = flags.cast_unsigned();
         empty(self.view.set_attribute(node.0, name, value, flags), reply);

@@ -1,25 +1,40 @@
 //! The conversion of a directory that is mounted.
 //!
-//! The directory is closed meanwhile: who wants something in it by name waits.  What is open stays open, and nothing that the kernel knows becomes
-//! wrong: the view of a directory is the same before and after.  A listing that is being read is the exception, because its places follow the
-//! algorithm: then it is not begun.
+//! The directory is closed meanwhile: who wants something in it by name waits.  What is open stays open, and nothing that the kernel knows of names
+//! becomes wrong: the view of a directory is the same before and after.  A listing that is being read is the exception, because its places follow the
+//! algorithm: then it is not begun.  An order takes long: it has a thread of its own, and there is one at a time.
 
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 
 use newsreel_host::node::{Errno, Outcome, Stat, real_path};
 use newsreel_host::{Caller, Folder};
-use newsreel_layout::convert::{Options, convert, convert_locked, plan};
-use serde_json::json;
+use newsreel_layout::convert::{Options, Report, Target, convert, convert_locked, plan};
+use newsreel_layout::{Error, Mark};
+use serde_json::{Value, json};
 
 use super::{ROOT, View};
 use crate::counters::Op;
 use crate::folders::errno;
 use crate::orders::{Order, plan_as_json, progress_as_json, report_as_json};
 
+/// An order to a directory, by the name of its attribute.
+#[derive(Clone, Copy)]
+struct Ordered<'a> {
+    node: u64,
+    name: &'a OsStr,
+    order: Order,
+}
+
 impl View {
     /// Converts a directory as it is ordered by its owner or root.  What is refused, and why, and what was done is told by the
     /// attribute that gave the order.
-    pub fn convert(&self, node: u64, order: Order, caller: Caller) -> Outcome<()> {
+    pub fn convert(
+        &self,
+        node: u64,
+        (name, order): (&OsStr, Order),
+        caller: Caller,
+    ) -> Outcome<()> {
         self.counters.count(Op::Convert);
         let pin = self.pin(node)?;
         let stat = Stat::of(&*pin)?;
@@ -29,62 +44,109 @@ impl View {
         if caller.uid != 0 && caller.uid != stat.uid {
             return Err(Errno::PERM);
         }
-        let mut folder = Folder::of_descriptor(pin.open_folder()?, format!("inode {node}").into());
-        if let Ok(path) = real_path(&folder) {
-            folder = Folder::of_descriptor(pin.open_folder()?, path);
-        }
-        let refuse = |state: &str, error: &str| {
-            self.told
-                .tell(node, json!({"state": state, "error": error}));
-            Err(Errno::BUSY)
+        let path = real_path(&*pin).unwrap_or_else(|_| format!("inode {node}").into());
+        let folder = Folder::of_descriptor(pin.open_folder()?, path);
+        let ordered = Ordered { node, name, order };
+        let Some(_alone) = self.ordering.try_lock() else {
+            return self.refused(ordered, "busy", "another directory is being converted");
         };
         if order.is_plan {
-            let plan = plan(&folder, order.target).map_err(|error| self.failed(node, &error))?;
-            let told = json!({"state": "planned", "plan": plan_as_json(&plan)});
-            self.told.tell(node, told);
+            let plan = plan(&folder, order.target);
+            let plan = plan.map_err(|error| self.failed(ordered, &error, error.to_string()))?;
+            self.tell(
+                ordered,
+                json!({"state": "planned", "plan": plan_as_json(&plan)}),
+            );
             return Ok(());
         }
         if self.settings.is_shared {
-            return refuse(
-                "refused",
-                "others may change it: it is mounted with --shared",
-            );
+            let why = "others may change it: it is mounted with --shared";
+            return self.refused(ordered, "refused", why);
         }
         let _closed = self.gate.close(node);
         if self.streams.any(|stream| stream.is_being_read(node)) {
-            return refuse("listed", "somebody is listing it");
+            return self.refused(ordered, "busy", "somebody is listing it");
         }
-        self.converted(node, &folder, order)
+        self.converted(ordered, &folder)
     }
 
     /// Converts a directory that is closed.
-    fn converted(&self, node: u64, folder: &Folder, order: Order) -> Outcome<()> {
+    fn converted(&self, ordered: Ordered<'_>, folder: &Folder) -> Outcome<()> {
+        let node = ordered.node;
         // If that fails, its time is only older than it should be.
         let _ = self.write_time(node);
+        let before = Mark::read(folder);
+        let ended = match self.carried_out(ordered, folder, ordered.order.target) {
+            Ok(report) => {
+                // All of it is durable.
+                self.changes.drop(node);
+                let told = json!({"state": "converted", "report": report_as_json(&report)});
+                self.tell(ordered, told);
+                Ok(())
+            }
+            Err(error) => {
+                let how = self.brought_back(ordered, folder, before);
+                Err(self.failed(ordered, &error, format!("{error}{how}")))
+            }
+        };
+        self.folders.drop(node);
+        ended
+    }
+
+    fn carried_out(
+        &self,
+        ordered: Ordered<'_>,
+        folder: &Folder,
+        target: Target,
+    ) -> Result<Report, Error> {
         let mut on_progress = |progress| {
-            self.told.tell(node, progress_as_json(progress));
+            self.tell(ordered, progress_as_json(progress));
             ControlFlow::Continue(())
         };
         let options = Options {
-            verify: order.verify,
+            verify: ordered.order.verify,
         };
         // The top is locked already, for as long as it is mounted.
-        let converted = match node {
-            ROOT => convert_locked(folder, order.target, options, &mut on_progress),
-            _ => convert(folder, order.target, options, &mut on_progress),
-        };
-        self.folders.drop(node);
-        let report = converted.map_err(|error| self.failed(node, &error))?;
-        // All of it is durable.
-        self.changes.drop(node);
-        let told = json!({"state": "converted", "report": report_as_json(&report)});
-        self.told.tell(node, told);
-        Ok(())
+        match ordered.node {
+            ROOT => convert_locked(folder, target, options, &mut on_progress),
+            _ => convert(folder, target, options, &mut on_progress),
+        }
     }
 
-    fn failed(&self, node: u64, error: &newsreel_layout::Error) -> Errno {
-        let told = json!({"state": "failed", "error": error.to_string()});
-        self.told.tell(node, told);
+    /// Brings a directory back to what it was before a conversion that failed in the middle; says what it is now.
+    fn brought_back(
+        &self,
+        ordered: Ordered<'_>,
+        folder: &Folder,
+        before: Result<Mark, Error>,
+    ) -> &'static str {
+        const STUCK: &str =
+            "; it is not served until the same conversion, or the one back, has gone through";
+        if !matches!(Mark::read(folder), Ok(Mark::UnderWay(_))) {
+            return "";
+        }
+        let back = match before {
+            Ok(Mark::None) => Target::Off,
+            Ok(Mark::Managed(algorithm)) => Target::To(algorithm),
+            _ => return STUCK,
+        };
+        match self.carried_out(ordered, folder, back) {
+            Ok(_) => "; the directory is as it was before",
+            Err(_) => STUCK,
+        }
+    }
+
+    fn tell(&self, ordered: Ordered<'_>, what: Value) {
+        self.told.tell(ordered.node, ordered.name, what);
+    }
+
+    fn refused(&self, ordered: Ordered<'_>, state: &str, error: &str) -> Outcome<()> {
+        self.tell(ordered, json!({"state": state, "error": error}));
+        Err(Errno::BUSY)
+    }
+
+    fn failed(&self, ordered: Ordered<'_>, error: &Error, said: String) -> Errno {
+        self.tell(ordered, json!({"state": "failed", "error": said}));
         errno(error)
     }
 }

@@ -58,8 +58,8 @@ impl View {
 
     /// What is told of the mount, and of conversions that were ordered.
     fn own_attribute(&self, node: u64, name: &OsStr) -> Outcome<Option<String>> {
-        if name == CONVERT_ATTRIBUTE {
-            return self.told.of(node).map(Some).ok_or(Errno::NODATA);
+        if is_order(name) {
+            return self.told.of(node, name).map(Some).ok_or(Errno::NODATA);
         }
         Ok((node == ROOT && name == STATUS_ATTRIBUTE).then(|| self.status()))
     }
@@ -92,7 +92,12 @@ impl View {
 }
 
 fn is_own(name: &OsStr) -> bool {
-    name == ATTRIBUTE || name == STATUS_ATTRIBUTE || name == CONVERT_ATTRIBUTE
+    name == ATTRIBUTE || name == STATUS_ATTRIBUTE || is_order(name)
+}
+
+/// Whether setting an attribute orders a conversion.
+pub(crate) fn is_order(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(CONVERT_ATTRIBUTE.as_bytes())
 }
 
 fn is_list(name: &OsStr) -> bool {

@@ -43,6 +43,7 @@ use crate::orders::Told;
 use crate::reach::Reach;
 
 pub use attributes::Changes;
+pub(crate) use extended::is_order;
 pub use listing::Item;
 use listing::Stream;
 pub use status::STATUS_ATTRIBUTE;
@@ -93,6 +94,8 @@ pub struct View {
     graves: Graves,
     folders: Folders,
     gate: Gate,
+    /// Held by the order that is carried out.
+    ordering: Mutex<()>,
     naming: Naming,
     changes: ChangeTable,
     files: Open<OpenFile>,
@@ -154,6 +157,7 @@ impl View {
             graves: Graves::default(),
             folders: Folders::new(settings.is_shared),
             gate: Gate::default(),
+            ordering: Mutex::default(),
             naming: Naming::default(),
             changes: ChangeTable::default(),
             files: Open::default(),
@@ -263,6 +267,7 @@ impl View {
             // Nothing that was known of the number is true of the inode that has it now.
             self.folders.drop(entry.node);
             self.changes.drop(entry.node);
+            self.told.drop(entry.node);
         }
         Ok(entry)
     }

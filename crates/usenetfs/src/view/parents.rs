@@ -7,7 +7,7 @@ use newsreel_host::Folder;
 use newsreel_host::node::{Errno, Outcome, Stat, inode_above, open_bucket};
 use newsreel_layout::{Mark, OTHERS};
 
-use super::{Entry, View};
+use super::{ATTEMPTS, Entry, View};
 use crate::folders::{Dir, errno};
 
 /// A real directory on the way up.
@@ -38,38 +38,42 @@ impl View {
         stat.inode == self.top_inode
     }
 
-    /// One up, leaving out the bucket, and the directory of buckets; from a directory that is being converted, as soon as that
-    /// has ended.
+    /// One up, leaving out the bucket, and the directory of buckets.  While a directory is converted it is told to be the one above of all
+    /// that lies near below it: what of that is a bucket is not known then, and nobody is made to wait.
     fn level_above(&self, folder: &Folder) -> Outcome<Level> {
-        loop {
+        let mut above = Err(Errno::NOENT);
+        for _ in 0..ATTEMPTS {
             let turn = self.gate.turn();
-            if let Some(closed) = turn.closed
-                // What is moved while it is looked at may be there.
-                && self.is_near(folder, closed).unwrap_or(true)
-            {
-                self.gate.wait_for_next(turn);
-                continue;
-            }
-            let above = self.level_now(folder);
-            if self.gate.turn() == turn {
-                return above;
+            above = match turn.closed {
+                None => self.level_now(folder),
+                Some(closed) => match self.near_above(folder, closed) {
+                    Ok(None) => self.level_now(folder),
+                    Ok(Some(near)) => Ok(near),
+                    Err(errno) => Err(errno),
+                },
+            };
+            // What was moved while it was looked at may have been anywhere.
+            let is_moved = matches!(above, Err(Errno::NOENT)) && turn.closed.is_some();
+            if self.gate.turn() == turn && !is_moved {
+                break;
             }
         }
+        above
     }
 
-    /// Whether a directory may lie in that one: in a bucket of two levels in the staging directory at most.
-    fn is_near(&self, folder: &Folder, node: u64) -> Outcome<bool> {
+    /// That directory, if this one may be an entry of it: in a bucket of two levels in the staging directory at most.
+    fn near_above(&self, folder: &Folder, node: u64) -> Outcome<Option<Level>> {
         let mut above = self.up(folder)?;
         for _ in 0..4 {
             if self.node_of(&above.stat) == node {
-                return Ok(true);
+                return Ok(Some(above));
             }
             if self.is_top(&above.stat) {
                 break;
             }
             above = self.up(&above.folder)?;
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn level_now(&self, folder: &Folder) -> Outcome<Level> {

@@ -20,7 +20,8 @@ use crate::world::{
 /// Orders the conversion of a directory: what is told of it then, or why it was refused.
 pub(crate) fn order(at: &Path, text: &str) -> Result<String, String> {
     let pin = Pin::of_folder(at).unwrap();
-    let name = OsStr::new(CONVERT_ATTRIBUTE);
+    let name = format!("{CONVERT_ATTRIBUTE}test");
+    let name = OsStr::new(&name);
     let done = pin.set_attribute(name, text.as_bytes(), 0);
     let told = match pin.attribute(name) {
         Ok(told) => String::from_utf8(told).unwrap(),
@@ -130,7 +131,7 @@ fn who_may_not_converts_nothing_and_a_plan_does_not_either() {
     let group = world.path("group");
     full(&group);
     set_mode(&group, 0o777);
-    let script = format!("setfattr -n {CONVERT_ATTRIBUTE} -v 'on yyy' group 2>&1");
+    let script = format!("setfattr -n {CONVERT_ATTRIBUTE}x -v 'on yyy' group 2>&1");
     if !shell(Path::new("/"), (0, 0), "command -v setfattr").starts_with('/') {
         println!("there is no setfattr: it is not tried as another user");
     } else {
@@ -222,7 +223,8 @@ fn who_comes_meanwhile_waits() {
             }
         });
         for text in ["on range1024", "to 34/56", "to yyy", "off"].repeat(5) {
-            view.convert(group, text.parse().unwrap(), SELF).unwrap();
+            let order = (OsStr::new("user.usenetfs.convert.x"), text.parse().unwrap());
+            view.convert(group, order, SELF).unwrap();
         }
         is_over.store(true, Ordering::Relaxed);
         climber.join().unwrap();
@@ -230,4 +232,73 @@ fn who_comes_meanwhile_waits() {
             assert!(looker.join().unwrap() > 0);
         }
     });
+}
+
+/// A failure in the middle left a directory that nobody could use until somebody acted.
+#[test]
+fn what_fails_in_the_middle_is_brought_back() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let group = world.path("group");
+    full(&group);
+    let all = names(&group);
+    let fixed = world.lower("group/2500");
+    let chattr = |flag| {
+        let mut command = std::process::Command::new("chattr");
+        command
+            .arg(flag)
+            .arg(&fixed)
+            .status()
+            .is_ok_and(|it| it.success())
+    };
+    if !chattr("+i") {
+        println!("skipped: this file system has no files that cannot be renamed");
+        return;
+    }
+    let refused = order(&group, "on yyy");
+    let shown = names(&group);
+    assert!(chattr("-i"));
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("as it was before"), "{refused}");
+    assert_eq!(shown, all);
+    assert_eq!(mark(&world.lower("group")), Mark::None);
+    order(&group, "on yyy").unwrap();
+}
+
+/// One thread answers all requests here; a conversion has its own, so others go on.
+#[test]
+fn nobody_else_is_held_up() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    for name in ["one", "two"] {
+        full(&world.path(name));
+    }
+    let child = world.path("one/94400");
+    let is_over = AtomicBool::new(false);
+    let (mut refused, mut listed) = (0_u64, 0_u64);
+    std::thread::scope(|scope| {
+        let converting = scope.spawn(|| {
+            for text in ["on yyy", "off"].repeat(5) {
+                while let Err(told) = order(&world.path("one"), text) {
+                    assert!(told.contains("another directory is being"), "{told}");
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let below = Folder::open(&child).unwrap();
+        while !is_over.load(Ordering::Relaxed) {
+            // `..` of what lies in it is answered, and a second order refused, at once.
+            let mut stream = FolderStream::of(&below).unwrap();
+            stream.fill(0, |_| Ok(true)).unwrap();
+            listed += 1;
+            if let Err(told) = order(&world.path("two"), "plan on yyy") {
+                assert!(told.contains("another directory is being"), "{told}");
+                refused += 1;
+            }
+        }
+        converting.join().unwrap();
+    });
+    assert!(refused > 0 && listed > refused, "{refused} of {listed}");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use newsreel_host::node::{Errno, Outcome, Pin};
+use newsreel_host::random_bytes;
 use newsreel_usenetfs::{CONVERT_ATTRIBUTE, Order};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use super::convert::bar;
 /// So often it is asked how far it is.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
-/// So often it is tried while somebody lists the directory.
+/// So often it is tried while somebody lists the directory, or another one is being converted.
 const TRIES: u32 = 50;
 
 /// What came of an order.
@@ -30,15 +31,23 @@ pub(super) fn told(path: &Path, order: Order) -> Result<Told> {
     let pin = Pin::of_folder(path)
         .map_err(std::io::Error::from)
         .with_context(|| format!("cannot open {}", path.display()))?;
+    let name = format!(
+        "{CONVERT_ATTRIBUTE}{:x}",
+        u64::from_le_bytes(random_bytes()?)
+    );
+    let asked = Asked {
+        pin: &pin,
+        name: OsStr::new(&name),
+    };
     let mut tries = 1;
     loop {
-        let done = give(&pin, order);
-        let mut told = look(&pin).unwrap_or_default();
+        let done = asked.give(order);
+        let mut told = asked.look().unwrap_or_default();
         match (done, told["state"].as_str()) {
             (Ok(()), Some("planned")) => return Ok(Told::Planned(told["plan"].take())),
             (Ok(()), Some("converted")) => return Ok(Told::Converted(told["report"].take())),
             (Ok(()), _) => bail!("the server of the mount does not say what it did"),
-            (Err(_), Some("listed")) if tries < TRIES => {
+            (Err(_), Some("busy")) if tries < TRIES => {
                 tries += 1;
                 thread::sleep(LOOKS_EVERY);
             }
@@ -57,35 +66,45 @@ pub(super) fn told(path: &Path, order: Order) -> Result<Told> {
     }
 }
 
-/// Gives the order once; shows how far it is, where somebody looks.
-fn give(pin: &Pin, order: Order) -> Outcome<()> {
-    let (ended, end) = sync_channel(1);
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let words = order.to_string();
-            let done = pin.set_attribute(OsStr::new(CONVERT_ATTRIBUTE), words.as_bytes(), 0);
-            // Who waits for it is below.
-            let _ = ended.send(done);
-        });
-        let bar = bar();
-        let done = loop {
-            match end.recv_timeout(LOOKS_EVERY) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(done) => break done,
-                Err(RecvTimeoutError::Disconnected) => break Err(Errno::IO),
-            }
-            if let Some(told) = look(pin).filter(|told| told["state"] == "running") {
-                bar.set_length(told["total"].as_u64().unwrap_or_default());
-                bar.set_position(told["done"].as_u64().unwrap_or_default());
-                bar.set_message(told["step"].as_str().unwrap_or_default().to_owned());
-            }
-        };
-        bar.finish_and_clear();
-        done
-    })
+/// An order, where it is given and told of.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    pin: &'a Pin,
+    /// The attribute.
+    name: &'a OsStr,
 }
 
-fn look(pin: &Pin) -> Option<Value> {
-    let told = pin.attribute(OsStr::new(CONVERT_ATTRIBUTE)).ok()?;
-    serde_json::from_slice(&told).ok()
+impl Asked<'_> {
+    /// Gives the order once; shows how far it is, where somebody looks.
+    fn give(self, order: Order) -> Outcome<()> {
+        let (ended, end) = sync_channel(1);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let words = order.to_string();
+                let done = self.pin.set_attribute(self.name, words.as_bytes(), 0);
+                // Who waits for it is below.
+                let _ = ended.send(done);
+            });
+            let bar = bar();
+            let done = loop {
+                match end.recv_timeout(LOOKS_EVERY) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(done) => break done,
+                    Err(RecvTimeoutError::Disconnected) => break Err(Errno::IO),
+                }
+                if let Some(told) = self.look().filter(|told| told["state"] == "running") {
+                    bar.set_length(told["total"].as_u64().unwrap_or_default());
+                    bar.set_position(told["done"].as_u64().unwrap_or_default());
+                    bar.set_message(told["step"].as_str().unwrap_or_default().to_owned());
+                }
+            };
+            bar.finish_and_clear();
+            done
+        })
+    }
+
+    fn look(self) -> Option<Value> {
+        let told = self.pin.attribute(self.name).ok()?;
+        serde_json::from_slice(&told).ok()
+    }
 }

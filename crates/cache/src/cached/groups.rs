@@ -22,6 +22,19 @@ const fn text_of(status: GroupStatus) -> &'static str {
     }
 }
 
+/// What a server told at a time.
+fn kept_of(info: &GroupInfo, told: UnixTime) -> KeptGroup {
+    KeptGroup {
+        low: info.low,
+        high: info.high,
+        count: info.count,
+        told,
+        is_outdated: false,
+        overview_octets: 0,
+        status: text_of(info.status).into(),
+    }
+}
+
 /// As a session wants it.
 pub(super) fn info_of(id: GroupId, kept: &KeptGroup) -> GroupInfo {
     GroupInfo {
@@ -44,6 +57,27 @@ impl<C: Connect> Inner<C> {
     pub(super) fn fresh_group(&self, name: &str) -> Option<Arc<KeptGroup>> {
         let kept = self.keep.group(name);
         kept.filter(|kept| !kept.is_outdated && self.is_fresh(kept.told))
+    }
+
+    /// Whether what was told may be told again, however old, where the server cannot be asked.
+    fn may_be_old(&self) -> bool {
+        self.settings.refresh_s > 0 || self.there.is_offline()
+    }
+
+    /// What is told of a group to who selects it: where nothing is kept of it and its server cannot be asked, what the list says that is
+    /// kept.  Some newsreaders forget a group that the list shows and that cannot be selected.
+    pub(super) async fn facts_or_row(
+        &self,
+        name: GroupName<'_>,
+        asked: &Arc<str>,
+    ) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
+        match self.facts(asked).await {
+            Err(error @ (ServiceError::Away | ServiceError::Offline)) if self.may_be_old() => {
+                let info = self.there.group_listed(name).await.ok_or(error)?;
+                Ok(Some(Arc::new(kept_of(&info, UnixTime(0)))))
+            }
+            told => told,
+        }
     }
 
     /// What is told of a group; none: there is no such group.
@@ -81,15 +115,7 @@ impl<C: Connect> Inner<C> {
         let name = Arc::clone(name);
         match self.there.group(parsed).await {
             Ok(Some(info)) => {
-                let group = KeptGroup {
-                    low: info.low,
-                    high: info.high,
-                    count: info.count,
-                    told,
-                    is_outdated: false,
-                    overview_octets: 0,
-                    status: text_of(info.status).into(),
-                };
+                let group = kept_of(&info, told);
                 let put = group.clone();
                 self.on_disk(move |keep| keep.put_group(&name, put)).await?;
                 Ok(Some(Arc::new(group)))
@@ -99,9 +125,7 @@ impl<C: Connect> Inner<C> {
                 Ok(None)
             }
             Err(error) => {
-                let kept = self.keep.group(&name);
-                let may_be_old = self.settings.refresh_s > 0 || self.there.is_offline();
-                let kept = kept.filter(|_| may_be_old);
+                let kept = self.keep.group(&name).filter(|_| self.may_be_old());
                 kept.map_or(Err(error), |kept| Ok(Some(kept)))
             }
         }

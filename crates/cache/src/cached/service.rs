@@ -48,7 +48,7 @@ impl<C: Connect> NewsService for CServer<C> {
         let begun = Instant::now();
         let is_kept = self.inner.fresh_group(name.as_str()).is_some();
         let asked: Arc<str> = name.as_str().into();
-        let Some(facts) = self.inner.facts(&asked).await? else {
+        let Some(facts) = self.inner.facts_or_row(name, &asked).await? else {
             return Ok(None);
         };
         let shown = self.inner.shown_of(&asked, &facts).await?;

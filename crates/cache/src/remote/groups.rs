@@ -13,17 +13,28 @@ use newsreel_service::{
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService as _, ServiceError,
 };
 use newsreel_wire::wildmat::Wildmat;
-use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, UnixTime};
 use tokio::time::Instant;
 
 use super::RServer;
 use super::ask::{NO_ANSWER, all_of, asked};
-use super::listing::{Listing, TakeList, Wants, active_line, status_of};
+use super::listing::{Listing, Row, TakeList, Wants, active_line, status_of};
 use super::numbers::marks_of;
 use super::one::{NoGroup, One};
 
 /// Not that the server is away: its list would be taken for one that was never had.
 const TOO_MANY: ServiceError = ServiceError::Fault("more groups than `cache.groups_max`");
+
+fn row_info(id: GroupId, row: &Row) -> GroupInfo {
+    GroupInfo {
+        id,
+        low: row.low,
+        high: row.high,
+        count: row.high.0 + 1 - row.low.0,
+        first: row.low,
+        status: status_of(&row.status),
+    }
+}
 
 impl<C: Connect> One<C> {
     pub(super) async fn group_of(
@@ -165,6 +176,22 @@ impl<C: Connect> One<C> {
         reading.await.ok().flatten()
     }
 
+    /// What the list that is kept says of a group, however old; none where the server said since that there is no such group.
+    async fn group_listed(&self, name: GroupName<'_>) -> Option<GroupInfo> {
+        if self.lacks_group(name.as_str(), |_| true) {
+            return None;
+        }
+        let mut kept = self.listing.lock().await;
+        if kept.is_none() {
+            *kept = self.put_by().await.map(Arc::new);
+        }
+        let listing = kept.clone()?;
+        drop(kept);
+        let row = listing.rows.get(name.as_str())?;
+        let id = self.common.names.lock().id(name)?;
+        Some(row_info(id, row))
+    }
+
     /// A newer list than this one: what has changed of it, where the server tells that, and from time to time all of it.
     async fn fetched(
         &self,
@@ -261,14 +288,7 @@ impl<C: Connect> RServer<C> {
             let id = self.common.names.lock().id(parsed).ok_or(TOO_MANY)?;
             let row = GroupRow {
                 name: parsed,
-                info: GroupInfo {
-                    id,
-                    low: row.low,
-                    high: row.high,
-                    count: row.high.0 + 1 - row.low.0,
-                    first: row.low,
-                    status: status_of(&row.status),
-                },
+                info: row_info(id, row),
                 status: &row.status,
                 created: row.created,
                 creator: &row.creator,
@@ -290,6 +310,11 @@ impl<C: Connect> RServer<C> {
     pub(crate) fn lacks_group(&self, name: &str, is_fresh: impl Fn(UnixTime) -> bool) -> bool {
         let one = self.numbering(name);
         one.is_some_and(|one| one.lacks_group(name, is_fresh))
+    }
+
+    /// What the list of the server that a group's numbers come from says of it, however old; nobody is asked.
+    pub(crate) async fn group_listed(&self, name: GroupName<'_>) -> Option<GroupInfo> {
+        self.numbering(name.as_str())?.group_listed(name).await
     }
 
     /// There may be such a group by now.

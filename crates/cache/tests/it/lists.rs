@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_service::{Arriving, GroupCursor, GroupSelect, NewsService as _, ServiceError};
-use newsreel_wire::{GroupName, UnixTime};
+use newsreel_service::{
+    Arriving, GroupCursor, GroupSelect, GroupStatus, NewsService as _, ServiceError,
+};
+use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
 use tokio::sync::Notify;
 
 use crate::cached::{REFRESH_S, Rig, rig, whole_list};
@@ -286,4 +288,50 @@ async fn what_groups_are_about_is_known_without_their_server() {
     other.here.stop().await;
     other.to.0.lock().is_down = true;
     assert!(described(&other).await.is_err());
+}
+
+/// Some newsreaders forget a group that the list shows and that cannot be selected.
+#[tokio::test]
+async fn a_group_that_the_kept_list_shows_can_be_selected_while_nobody_can_be_asked() {
+    let two = GroupName::parse(b"alt.two").unwrap();
+    for is_offline in [true, false] {
+        let rig = rig(5, REFRESH_S);
+        rig.to.0.lock().listed = "alt.two 9 2 m\r\n";
+        listed(&rig, None).await;
+        match is_offline {
+            true => rig.here.set_offline(true).unwrap(),
+            false => rig.to.0.lock().is_down = true,
+        }
+        let group = rig.here.group(two).await.unwrap().unwrap();
+        assert_eq!((group.low.0, group.high.0), (2, 9));
+        assert_eq!(group.status, GroupStatus::Moderated);
+        // `cache.offline_kept_only`
+        assert_eq!(group.count, if is_offline { 0 } else { 8 });
+        // What is in it nobody knows, and that is not said to be nothing.
+        let mut out = Vec::new();
+        let (low, high) = (ArticleNumber(1), ArticleNumber(9));
+        let asked = rig.here.numbers(group.id, low, high, 10, &mut out).await;
+        assert!(asked.is_err());
+        let other = GroupName::parse(b"alt.three").unwrap();
+        assert!(rig.here.group(other).await.is_err());
+    }
+    // Where nothing may be old, no old list says it.
+    let rig = rig(5, 0);
+    rig.to.0.lock().listed = "alt.two 9 2 m\r\n";
+    listed(&rig, None).await;
+    rig.to.0.lock().is_down = true;
+    assert!(rig.here.group(two).await.is_err());
+}
+
+/// The list does not take back what the server said after it.
+#[tokio::test]
+async fn a_group_that_was_said_not_to_be_there_is_not_told_from_an_older_list() {
+    let rig = rig(5, REFRESH_S);
+    listed(&rig, None).await;
+    rig.to.0.lock().is_without_group = true;
+    assert_eq!(rig.group().await, None);
+    rig.later(REFRESH_S);
+    rig.here.set_offline(true).unwrap();
+    let name = GroupName::parse(b"misc.test").unwrap();
+    assert_eq!(rig.here.group(name).await, Err(ServiceError::Offline));
 }

@@ -167,10 +167,17 @@ impl<'f, C: Connect> Arrivals<'f, C> {
         self
     }
 
-    /// What has come, in order, and the numbers of which the server said something.
+    /// What has come, in order, and the numbers of which the server said something; nothing of what was let go meanwhile.
     pub(super) fn into_parts(mut self) -> (Vec<Arrival>, Vec<ArticleNumber>) {
-        let (landed, told) = (&mut self.landed, &mut self.told);
-        (std::mem::take(landed), std::mem::take(told))
+        let let_go = self.flights.iter().filter(|(_, flight)| flight.is_let_go());
+        let let_go: Vec<ArticleNumber> = let_go.map(|(number, _)| *number).collect();
+        let (mut landed, mut told) = (
+            std::mem::take(&mut self.landed),
+            std::mem::take(&mut self.told),
+        );
+        landed.retain(|(number, ..)| !let_go.contains(number));
+        told.retain(|number| !let_go.contains(number));
+        (landed, told)
     }
 
     /// The places of those of which nothing has come, and that may be asked for elsewhere.

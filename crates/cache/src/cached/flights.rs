@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_service::ServiceError;
 use newsreel_wire::{ArticleNumber, GroupId, IdHash};
@@ -44,7 +45,7 @@ pub(super) type Landing = Arc<SetOnce<Landed>>;
 /// All flights.
 #[derive(Default)]
 pub(super) struct Flights {
-    under_way: Mutex<HashMap<Wanted, Landing>>,
+    under_way: Mutex<HashMap<Wanted, UnderWay>>,
     /// One of them is over.
     over: Notify,
 }
@@ -57,12 +58,19 @@ impl fmt::Debug for Flights {
     }
 }
 
+/// A flight as others see it.
+struct UnderWay {
+    landing: Landing,
+    is_let_go: Arc<AtomicBool>,
+}
+
 /// A flight as who fetches holds it; dropped, it is over.
 #[derive(Debug)]
 pub(super) struct Flight {
     flights: Arc<Flights>,
     wanted: Wanted,
     landing: Landing,
+    is_let_go: Arc<AtomicBool>,
 }
 
 impl Flight {
@@ -81,6 +89,11 @@ impl Flight {
         }
     }
 
+    /// Whether what it brings goes to who waits for it, and is not kept.
+    pub(super) fn is_let_go(&self) -> bool {
+        self.is_let_go.load(Ordering::Acquire)
+    }
+
     /// What it ends with, for who began it.
     pub(super) fn landing(&self) -> Landing {
         Arc::clone(&self.landing)
@@ -88,9 +101,9 @@ impl Flight {
 }
 
 /// Whether this is what ends with a thing, and no later flight is.
-fn is_at(under_way: &HashMap<Wanted, Landing>, wanted: &Wanted, landing: &Landing) -> bool {
+fn is_at(under_way: &HashMap<Wanted, UnderWay>, wanted: &Wanted, landing: &Landing) -> bool {
     let there = under_way.get(wanted);
-    there.is_some_and(|there| Arc::ptr_eq(there, landing))
+    there.is_some_and(|there| Arc::ptr_eq(&there.landing, landing))
 }
 
 impl Drop for Flight {
@@ -116,26 +129,40 @@ impl Flights {
     /// Begins a flight; where there is one already, what that ends with.
     pub(super) fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<Flight, Landing> {
         let mut under_way = self.under_way.lock();
-        if let Some(landing) = under_way.get(&wanted) {
-            return Err(Arc::clone(landing));
+        if let Some(there) = under_way.get(&wanted) {
+            return Err(Arc::clone(&there.landing));
         }
-        let landing = Landing::default();
-        under_way.insert(wanted, Arc::clone(&landing));
+        let (landing, is_let_go) = (Landing::default(), Arc::default());
+        let there = UnderWay {
+            landing: Arc::clone(&landing),
+            is_let_go: Arc::clone(&is_let_go),
+        };
+        under_way.insert(wanted, there);
         Ok(Flight {
             flights: Arc::clone(self),
             wanted,
             landing,
+            is_let_go,
         })
+    }
+
+    /// Keeps nothing of what has landed by now and is not kept yet, as far as it is wanted.
+    pub(super) fn let_go(&self, is_wanted: impl Fn(&Landed) -> bool) {
+        for there in self.under_way.lock().values() {
+            if there.landing.get().is_some_and(&is_wanted) {
+                there.is_let_go.store(true, Ordering::Release);
+            }
+        }
     }
 
     /// Waits until what has landed by now is kept, as far as it is wanted.
     pub(super) async fn kept(&self, is_wanted: impl Fn(&Landed) -> bool) {
-        let has_landed = |landing: &Landing| landing.get().is_some_and(&is_wanted);
+        let has_landed = |there: &UnderWay| there.landing.get().is_some_and(&is_wanted);
         let waited: Vec<(Wanted, Landing)> = {
             let under_way = self.under_way.lock();
-            let landed = under_way.iter().filter(|(_, landing)| has_landed(landing));
+            let landed = under_way.iter().filter(|(_, there)| has_landed(there));
             landed
-                .map(|(wanted, it)| (*wanted, Arc::clone(it)))
+                .map(|(wanted, it)| (*wanted, Arc::clone(&it.landing)))
                 .collect()
         };
         for (wanted, landing) in &waited {

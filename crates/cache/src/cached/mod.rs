@@ -64,6 +64,9 @@ const ACCESS_WRITTEN: Duration = Duration::from_secs(1);
 /// How long a stop waits for articles that are under way.
 const STOP: Duration = Duration::from_secs(5);
 
+/// How long who lets articles go waits for those that are still coming.
+const UNTIL_KEPT: Duration = Duration::from_secs(5);
+
 /// What readers are told when the cache's own files cannot be used.
 const NO_FILES: ServiceError = ServiceError::Fault("the cache's own files cannot be used");
 
@@ -213,8 +216,9 @@ impl<C: Connect> CServer<C> {
         &self.inner.keep
     }
 
-    /// Waits until what readers have had by now of articles with these message-ids, and of those that name a group first which matches,
-    /// is kept: whoever lets it go then lets all of it go.
+    /// Waits a moment until what readers have had by now of articles with these message-ids, and of those that name a group first which
+    /// matches, is kept: whoever lets it go then lets all of it go.  What is still not kept by then, as its end has not come, is given to
+    /// those who read it, and never kept.
     pub async fn until_kept(&self, matches: &(dyn Fn(&str) -> bool + Sync), ids: &[MessageId<'_>]) {
         let is_wanted = |id: &[u8], group: Option<&str>| {
             ids.iter().any(|it| it.as_bytes() == id) || group.is_some_and(matches)
@@ -227,7 +231,11 @@ impl<C: Connect> CServer<C> {
             }),
             Landed::Told | Landed::Missing | Landed::Failed(_) | Landed::Lost => false,
         };
-        self.inner.flights.kept(has_come).await;
+        let flights = &self.inner.flights;
+        let keeping = flights.kept(has_come);
+        if tokio::time::timeout(UNTIL_KEPT, keeping).await.is_err() {
+            flights.let_go(has_come);
+        }
     }
 
     /// What is kept, in figures.

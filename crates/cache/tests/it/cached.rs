@@ -764,29 +764,3 @@ async fn a_stop_waits_for_no_server_that_hangs() {
     rig.here.stop().await;
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
-
-/// What had just been read, and was not written yet, was not found by who let it go, and came back.
-#[tokio::test]
-async fn what_was_just_read_is_let_go() {
-    let rig = rig(40, REFRESH_S);
-    let ids = |number: u64| format!("<{number}@t.example>");
-    for _ in 0..5 {
-        for number in 1..=4 {
-            assert!(rig.read(number).await.unwrap());
-        }
-        assert!(rig.read_by_id(&ids(9), Part::Whole).await.is_some());
-        for number in [1, 2, 3, 4, 9] {
-            let id = ids(number);
-            let id = MessageId::parse(id.as_bytes()).unwrap();
-            rig.here.until_kept(&|_| false, &[id]).await;
-            let dropped = rig.here.keep().drop_kept(&|_| false, &[id], false);
-            assert_eq!(dropped.articles, 1, "{number}");
-        }
-        assert!(rig.read_by_id(&ids(20), Part::Whole).await.is_some());
-        let misc = |name: &str| name == "misc.test";
-        rig.here.until_kept(&misc, &[]).await;
-        assert!(rig.here.keep().drop_kept(&misc, &[], false).articles >= 1);
-        rig.here.stop().await;
-        assert_eq!(rig.here.kept_figures().articles, 0);
-    }
-}

@@ -4,6 +4,7 @@
 mod cached;
 mod counted;
 mod kept_only;
+mod let_go;
 mod limited;
 mod lists;
 mod made;

@@ -215,7 +215,7 @@ impl Defer {
             Self::UnderWay => "on its way from elsewhere",
             Self::TooManyOffers => "too many offers open on this connection",
             Self::Full => "no room at present",
-            Self::Disk => "it was not taken, as the disk here is full or fails",
+            Self::Disk => "the disk here is full or fails, so it may be lost, or sent later",
             Self::Paused => "not accepting articles at present",
             Self::Stopping => "server is stopping",
             Self::Unjudged => "what judges articles is down",

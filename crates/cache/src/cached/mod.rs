@@ -300,6 +300,7 @@ impl<C: Connect> CServer<C> {
         }
         self.inner.there.put_lists().await;
         let _ = self.inner.on_disk(Keep::checkpoint).await;
+        self.inner.remove_untaken_posts().await;
         self.write_access_log().await;
     }
 }

@@ -188,6 +188,17 @@ impl<C: Connect> Inner<C> {
         Ok(number)
     }
 
+    /// At the next start no post waits but those that were taken, if the disk can be written by now.
+    pub(super) async fn remove_untaken_posts(&self) {
+        let Some(queue) = self.queue.clone() else {
+            return;
+        };
+        let removing = tokio::task::spawn_blocking(move || queue.remove_untaken());
+        if let Ok(Err(error)) = removing.await {
+            tracing::error!(target: "newsreel::cache", %error, "a post that was not taken may be sent after the next start");
+        }
+    }
+
     /// Sends what is due; how long until something may be.
     async fn send_due(&self, queue: &Arc<PostQueue>) -> Duration {
         if self.there.is_offline() {

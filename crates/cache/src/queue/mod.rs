@@ -83,7 +83,8 @@ type Result<T> = std::result::Result<T, QueueError>;
 pub struct PostQueue {
     file: QueueFile,
     octets_max: u64,
-    /// Posts from this number on were not taken: whoever posted them was told so, though the file may have them where a sync failed.
+    /// Posts from this number on were not taken: whoever posted them was told that they may be lost, though the file may have them where a
+    /// sync failed.
     taken_below: AtomicU64,
     /// Who changes a post holds this, so that none is changed from what it was before.
     changing: Mutex<()>,
@@ -191,6 +192,25 @@ impl PostQueue {
         })?;
         self.taken_below.store(u64::MAX, Ordering::Release);
         Ok(number)
+    }
+
+    /// Takes out of the file what it may have of posts that were not taken, which the next start would send.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn remove_untaken(&self) -> Result<()> {
+        let _changing = self.changing.lock();
+        let untaken = self.taken_below.load(Ordering::Acquire);
+        if untaken == u64::MAX {
+            return Ok(());
+        }
+        self.file.change(|writing| {
+            let next = writing.open_table(NEXT).map_err(fault)?;
+            let next = next.get(0).map_err(fault)?.map_or(1, |next| next.value());
+            (untaken..next).try_for_each(|number| remove(writing, number))
+        })?;
+        self.taken_below.store(u64::MAX, Ordering::Release);
+        Ok(())
     }
 
     /// All of them, the oldest first.

@@ -255,7 +255,7 @@ async fn a_post_whose_edited_groups_have_it_waits_no_more() {
 
 /// Its poster was told of a fault inside this server, and not that there is no room.
 #[tokio::test]
-async fn a_post_for_which_the_disk_has_no_room_is_said_not_to_be_taken() {
+async fn a_post_for_which_the_disk_has_no_room_is_said_to_be_lost_perhaps() {
     let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
     let disk: Arc<dyn Disk> = faulty.clone();
     let mut world = world_on(&disk);
@@ -264,10 +264,40 @@ async fn a_post_for_which_the_disk_has_no_room_is_said_not_to_be_taken() {
         faulty.add(DiskFault::new(Op::Write, "posts.redb", effect).forever());
         let outcome = world.post(ONE).await;
         assert_eq!(outcome, Outcome::Deferred(Defer::Disk));
-        assert!(Defer::Disk.text().contains("not taken, as the disk"));
+        assert!(
+            Defer::Disk
+                .text()
+                .contains("the disk here is full or fails, so it may be lost")
+        );
         faulty.clear();
     }
     assert_eq!(world.post(ONE).await, Outcome::Accepted);
     world.tasks.abort_all();
     while world.tasks.join_next().await.is_some() {}
+}
+
+/// The next start sent what had been said not to be taken, as the file had it where only a sync had failed.
+#[tokio::test]
+async fn a_post_that_was_not_taken_does_not_wait_after_a_stop() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let mut world = world_on(&disk);
+    world.misc.0.lock().is_down = true;
+    let other = ONE.replace("<p@", "<q@");
+    assert_eq!(world.post(&other).await, Outcome::Accepted);
+    faulty.add(DiskFault::new(Op::Sync, "posts.redb", Effect::Medium));
+    assert_eq!(world.post(ONE).await, Outcome::Deferred(Defer::Disk));
+    faulty.clear();
+    world.tasks.abort_all();
+    while world.tasks.join_next().await.is_some() {}
+    world.here.stop().await;
+    drop(world);
+    let after = PostQueue::open(&disk, &keep_settings().directory, 1 << 20).unwrap();
+    let ids: Vec<_> = after
+        .list()
+        .unwrap()
+        .into_iter()
+        .map(|(_, post)| post.id)
+        .collect();
+    assert_eq!(ids, ["<q@t.example>"]);
 }

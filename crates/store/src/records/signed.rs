@@ -36,7 +36,7 @@ pub(crate) fn signed(file: &dyn File, geometry: &Geometry) -> Result<Signed> {
     signed_in(file, geometry, LOOK_OCTETS_MAX)
 }
 
-/// What records of a file agree on of which nothing is known, not even where they begin.
+/// What most records of a file agree on of which nothing is known, not even where they begin: another buffer's may lie over a part of it.
 pub(crate) fn signed_anywhere(file: &dyn File, octets: u64) -> Result<Option<(FileKey, u32)>> {
     let sizes = (BLOCK_MIN.trailing_zeros()..=BLOCK_MAX.trailing_zeros()).map(|bits| 1 << bits);
     let mut starts: Vec<u64> = sizes
@@ -52,15 +52,22 @@ pub(crate) fn signed_anywhere(file: &dyn File, octets: u64) -> Result<Option<(Fi
     let firsts = starts.into_iter().map(|start| (start, LOOK_OCTETS_MAX));
     let apart = (octets / STRETCHES).next_multiple_of(PAGE);
     let stretches = (1..STRETCHES).map(|at| (at * apart, STRETCH_OCTETS));
+    // In how many places, and how many records there; the first ones are one place.
+    let mut votes: BTreeMap<FileKey, (u32, u32)> = BTreeMap::new();
     for (start, look) in firsts.chain(stretches) {
         let Some(from_here) = geometry.with_start(start) else {
             continue;
         };
+        if look == LOOK_OCTETS_MAX && !votes.is_empty() {
+            continue;
+        }
         if let Signed::By(key, records) = signed_in(file, &from_here, look)? {
-            return Ok(Some((key, records)));
+            let (places, all) = votes.entry(key).or_default();
+            (*places, *all) = (*places + 1, *all + records);
         }
     }
-    Ok(None)
+    let most = votes.into_iter().max_by_key(|(_, votes)| *votes);
+    Ok(most.map(|(key, (_, records))| (key, records)))
 }
 
 /// What the first records agree on, of those in so many octets.

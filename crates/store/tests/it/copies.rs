@@ -392,6 +392,30 @@ fn what_overwrites_the_front_of_a_buffer_costs_what_lay_there() {
     }
 }
 
+/// Where another buffer's records lie over a part of a file without headers, the file was taken for that buffer's, and its own were not shown.
+#[test]
+fn another_buffers_records_over_a_part_hide_no_others() {
+    let room = 8 * ROOM;
+    let mut config = sized(room);
+    config.buffers[0].block_octets = Some(512);
+    let [(own, _), (other, _)] = [9, 7].map(|tenths| {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+        feed(&mut rig, room * tenths / 10);
+        rig.checkpoint().unwrap();
+        (disk, rig.log.clone())
+    });
+    let (all, _) = alone(&own, FILE);
+    let file = own.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+    file.write_at(&vec![0; 2 * PAGE as usize], 0).unwrap();
+    let mut octets = vec![0; usize::try_from(2 * ROOM).unwrap()];
+    let from = other.open(Path::new(FILE), OpenMode::Read).unwrap();
+    from.read_exact_at(&mut octets, ROOM / 4).unwrap();
+    file.write_at(&octets, ROOM / 4).unwrap();
+    let (left, _) = alone(&own, FILE);
+    assert!(left * 3 > all * 2 && left < all, "{left} of {all}");
+}
+
 /// A segment of which the front was overwritten was empty to who looked at it alone, and nothing was damaged.
 #[test]
 fn what_overwrites_the_front_of_a_segment_is_told_and_hides_nothing() {

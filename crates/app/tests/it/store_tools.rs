@@ -411,7 +411,7 @@ fn is_attached(old: &Spool, spool: &Spool) {
     assert_eq!(dry["groups_made"], json!(["misc.test"]));
     let text = spool.text(&[&command[..], &["--make-groups"]].concat());
     assert!(
-        text.starts_with("30 articles taken in, 0 of them under other numbers; 0 known"),
+        text.starts_with("30 articles taken in, 0 of them under other numbers; 0 more names"),
         "{text}"
     );
     assert!(text.contains("1 group made: misc.test\n"), "{text}");
@@ -455,7 +455,7 @@ fn what_another_server_left_is_served_from_where_it_lies() {
     assert_eq!((&dry["taken"], &dry["shortages"]), (&json!(30), &json!([])));
     let text = spool.text(&command);
     assert!(
-        text.starts_with("30 articles taken in, 0 of them under other numbers; 0 known"),
+        text.starts_with("30 articles taken in, 0 of them under other numbers; 0 more names"),
         "{text}"
     );
     let mut client = NewsClient::connect(server.address);

@@ -1,0 +1,280 @@
+//! The queue without any connection: what goes out when, and what is held.
+
+use newsreel_wire::{ArticleNumber, GroupId};
+use proptest::prelude::*;
+
+use super::*;
+
+fn offered(sequence: u64) -> Arc<Offered> {
+    Arc::new(Offered {
+        sequence: Sequence(sequence),
+        filed: None,
+        id: format!("<{sequence}@x>").into(),
+        text: crate::text::Slot::default(),
+    })
+}
+
+fn queue_of(next: Sequence, articles_max: u32, retry_s: u64) -> Queue {
+    let config = FeedConfig {
+        articles_max,
+        retry_s,
+        delay_s: 60,
+        ..FeedConfig::default()
+    };
+    Queue::new(Place::at(next), &config)
+}
+
+fn taken(queue: &mut Queue, many: usize, now_ms: u64) -> Vec<Item> {
+    let mut out = Vec::new();
+    queue.take(many, now_ms, &mut out);
+    out
+}
+
+fn numbers(items: &[Item]) -> Vec<u64> {
+    items.iter().map(|item| item.offered.sequence.0).collect()
+}
+
+#[test]
+fn the_place_stands_at_what_is_not_settled() {
+    let mut queue = queue_of(Sequence(5), 3, 10);
+    for n in [5, 6, 9] {
+        assert!(queue.has_room());
+        queue.push(offered(n));
+    }
+    queue.advance(Sequence(10));
+    assert!(!queue.has_room() && !queue.is_hungry());
+    let items = taken(&mut queue, 9, 0);
+    assert_eq!(numbers(&items), [5, 6, 9]);
+    queue.settle(Sequence(6), Settled::Accepted);
+    assert_eq!(queue.place().needs_from(), Sequence(5));
+    assert!(
+        queue.has_room() && !queue.is_hungry(),
+        "not half of it is settled"
+    );
+    queue.settle(Sequence(5), Settled::Refused);
+    assert!(queue.is_hungry());
+    assert_eq!(queue.place().needs_from(), Sequence(9));
+    // The connection ended; the peer's word on 5 came before.
+    queue.give_back(items);
+    assert_eq!(numbers(&taken(&mut queue, 9, 0)), [9]);
+    queue.settle(Sequence(9), Settled::Gone);
+    queue.settle(Sequence(9), Settled::Accepted);
+    assert_eq!(queue.place(), &Place::at(Sequence(10)));
+    let tally = queue.tally;
+    assert_eq!((tally.accepted, tally.refused, tally.gone), (1, 1, 1));
+}
+
+#[test]
+fn what_an_article_is_doing_is_known() {
+    let mut queue = queue_of(Sequence(1), 100, 10);
+    for n in 1..4 {
+        queue.push(offered(n));
+    }
+    let mut items = taken(&mut queue, 2, 0);
+    queue.defer(items.remove(0), 500);
+    assert_eq!(
+        queue.held(Sequence(1), 1000),
+        Some(Held::PutOff {
+            times: 1,
+            seconds: 10
+        })
+    );
+    assert_eq!(queue.held(Sequence(2), 0), Some(Held::UnderWay));
+    assert_eq!(queue.held(Sequence(3), 0), Some(Held::Waits));
+    let item = items.remove(0);
+    queue.last_word(&item.offered, Settled::Rejected, "439 no", UnixTime(7));
+    assert_eq!(queue.held(Sequence(2), 0), None);
+    let word = queue.remembered("<2@x>").unwrap();
+    assert_eq!(
+        (word.at, word.said.as_deref()),
+        (UnixTime(7), Some("439 no"))
+    );
+    // It goes on with what follows the feed.
+    let mut next = queue_of(Sequence(4), 1, 1);
+    next.continues(&queue);
+    assert!(next.remembered("<2@x>").is_some() && next.remembered("<3@x>").is_none());
+    assert_eq!(next.rejection(), Some((UnixTime(7), "439 no".to_owned())));
+}
+
+/// An article at which a peer ended every connection stood in front of all others for ever.
+#[test]
+fn an_article_that_ends_connections_is_given_up_when_others_go_through() {
+    let mut queue = queue_of(Sequence(1), 100, 1);
+    for n in 1..50 {
+        queue.push(offered(n));
+    }
+    let mut now_ms = 0;
+    let first = taken(&mut queue, 1, now_ms).remove(0);
+    assert!(queue.blame(first, now_ms).is_none());
+    // Once may be anything: it goes again, in front.
+    let first = taken(&mut queue, 1, now_ms).remove(0);
+    assert_eq!(first.offered.sequence, Sequence(1));
+    assert!(queue.blame(first, now_ms).is_none());
+    // However late the next connection is made, others go before it.
+    let second = taken(&mut queue, 2, now_ms + 3_600_000);
+    assert_eq!(numbers(&second), [2, 3]);
+    queue.give_back(second);
+    let due = |queue: &mut Queue, now_ms: &mut u64| loop {
+        *now_ms += 500;
+        let mut others = taken(queue, 100, *now_ms);
+        let first = others
+            .iter()
+            .position(|item| item.offered.sequence == Sequence(1));
+        let first = first.map(|at| others.remove(at));
+        queue.give_back(others);
+        if let Some(first) = first {
+            return first;
+        }
+    };
+    // While nothing goes through, it is not the article.
+    for _ in 0..30 {
+        let item = due(&mut queue, &mut now_ms);
+        assert!(queue.blame(item, now_ms).is_none());
+    }
+    for n in 2.. {
+        queue.settle(Sequence(n), Settled::Accepted);
+        let item = due(&mut queue, &mut now_ms);
+        if queue.blame(item, now_ms).is_some() {
+            assert_eq!(n, 1 + u64::from(BLAMED_MAX));
+            break;
+        }
+    }
+    assert_eq!(queue.tally.rejected, 1);
+    assert_eq!(queue.place().open.first(), Some(&Sequence(10)));
+}
+
+#[test]
+fn what_is_put_off_waits_longer_each_time() {
+    let mut queue = queue_of(Sequence(1), 10, 10);
+    queue.push(offered(1));
+    queue.push(offered(2));
+    let mut now_ms = 0;
+    for wait_s in [10, 20, 40] {
+        let items = taken(&mut queue, 1, now_ms);
+        assert_eq!(numbers(&items), [1]);
+        queue.defer(items[0].clone(), now_ms);
+        let due_ms = queue.deferred.first_key_value().map(|((due, _), _)| *due);
+        assert_eq!(due_ms, Some(now_ms + wait_s * 1000));
+        now_ms += wait_s * 1000;
+    }
+    assert_eq!(numbers(&taken(&mut queue, 9, now_ms - 1)), [2]);
+    queue.hurry();
+    assert_eq!(numbers(&taken(&mut queue, 9, 0)), [1]);
+    assert_eq!(queue.tally.deferred, 3);
+    assert_eq!(queue.drop_all(Sequence(8)), 2);
+    assert_eq!(queue.place(), &Place::at(Sequence(8)));
+}
+
+#[test]
+fn an_article_waits_for_its_delay_and_no_longer() {
+    let mut queue = queue_of(Sequence(1), 3, 10);
+    assert!(queue.is_too_young(UnixTime(1000), 1059));
+    assert!(!queue.is_due(1059) && queue.is_due(1060));
+    assert!(!queue.is_too_young(UnixTime(1000), 1060));
+    // The clock stepped back by years: then for no longer than the delay, and before anything is read, at once.
+    assert!(queue.is_due(10));
+    assert!(queue.is_too_young(UnixTime(1000), 10));
+    assert!(!queue.is_due(69) && queue.is_due(70));
+    // Without a delay nothing is ever held up.
+    let mut queue = Queue::new(Place::at(Sequence(1)), &FeedConfig::default());
+    assert!(!queue.is_too_young(UnixTime(1000), 1000) && queue.is_due(10));
+}
+
+/// What is newer goes out first, and of what was passed over nothing is left out.
+#[test]
+fn what_is_passed_over_comes_last() {
+    let config = FeedConfig {
+        articles_max: 4,
+        fresh_first: true,
+        ..FeedConfig::default()
+    };
+    let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+    for n in 1..=4 {
+        queue.push(offered(n));
+        queue.advance(Sequence(n + 1));
+    }
+    assert!(!queue.is_hungry() && !queue.wants_late());
+    queue.pass_over(Sequence(7));
+    queue.pass_over(Sequence(9));
+    assert_eq!(queue.late_stretch(), Some((Sequence(5), Sequence(9))));
+    assert_eq!((queue.place().next, queue.passed_over()), (Sequence(9), 4));
+    for item in taken(&mut queue, 4, 0) {
+        queue.settle(item.offered.sequence, Settled::Accepted);
+    }
+    assert_eq!(queue.place().needs_from(), Sequence(5));
+    assert!(queue.is_hungry() && queue.wants_late());
+    queue.push_late(offered(5));
+    queue.push_late(offered(6));
+    queue.advance_late(Sequence(7));
+    assert!(!queue.wants_late(), "half of the room is kept");
+    queue.push(offered(9));
+    queue.advance(Sequence(10));
+    let items = taken(&mut queue, 2, 0);
+    assert_eq!(numbers(&items), [9, 5]);
+    queue.give_back(items);
+    let items = taken(&mut queue, 9, 0);
+    assert_eq!(numbers(&items), [9, 5, 6]);
+    for item in items {
+        queue.settle(item.offered.sequence, Settled::Accepted);
+    }
+    assert_eq!(queue.place().needs_from(), Sequence(7));
+    queue.advance_late(Sequence(9));
+    assert_eq!(queue.place(), &Place::at(Sequence(10)));
+    // Who does not want that passes nothing over, and stretches are few.
+    let mut plain = queue_of(Sequence(1), 4, 1);
+    plain.pass_over(Sequence(9));
+    assert_eq!(plain.place(), &Place::at(Sequence(1)));
+    let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+    for n in 0..100 {
+        queue.pass_over(Sequence(10 * n + 5));
+        queue.advance(Sequence(10 * n + 10));
+    }
+    let behind = &queue.place().behind;
+    assert_eq!((behind.len(), behind[15].1), (BEHIND_MAX, Sequence(995)));
+}
+
+#[test]
+fn a_window_goes_by_group_and_number() {
+    let config = FeedConfig {
+        by_group: true,
+        ..FeedConfig::default()
+    };
+    let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+    for (n, group, number) in [(1, 2, 7), (2, 1, 9), (3, 2, 6), (4, 1, 8)] {
+        queue.push(Arc::new(Offered {
+            sequence: Sequence(n),
+            filed: Some((GroupId(group), ArticleNumber(number))),
+            id: "<x@y>".into(),
+            text: crate::text::Slot::default(),
+        }));
+    }
+    queue.sort_window();
+    assert_eq!(numbers(&taken(&mut queue, 9, 0)), [4, 2, 3, 1]);
+}
+
+proptest! {
+    /// Whatever happens, each article is in exactly one place until it is settled, and none is settled unasked.
+    #[test]
+    fn prop_nothing_is_lost(steps in proptest::collection::vec((0u8..6, 0usize..4), 0..200)) {
+        let mut queue = queue_of(Sequence(1), 20, 1);
+        let (mut next, mut now_ms, mut out) = (1, 0, Vec::new());
+        for (what, many) in steps {
+            match what {
+                0 if queue.has_room() => {
+                    queue.push(offered(next));
+                    next += 1;
+                    queue.advance(Sequence(next));
+                }
+                1 => queue.take(many, now_ms, &mut out),
+                2 => out.drain(..many.min(out.len())).for_each(|it| queue.settle(it.offered.sequence, Settled::Accepted)),
+                3 => out.drain(..many.min(out.len())).for_each(|it| queue.defer(it, now_ms)),
+                4 => queue.give_back(std::mem::take(&mut out)),
+                _ => now_ms += 700,
+            }
+            let all = queue.waiting.len() + queue.deferred.len() + out.len();
+            prop_assert_eq!(all, queue.open());
+            prop_assert_eq!(queue.tally.accepted + all as u64, next - 1);
+            prop_assert!(queue.open() <= 20);
+        }
+    }
+}

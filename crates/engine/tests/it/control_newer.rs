@@ -6,6 +6,7 @@ use std::sync::Arc;
 use newsreel_engine::{ArticleRef, ControlReport, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{MemoryDisk, Op};
+use newsreel_service::Outcome;
 
 use crate::control_groups::{ADMIN, Article, message, send};
 use crate::control_newest::{at, list, of, waiting, world_of};
@@ -146,7 +147,7 @@ async fn what_was_approved_in_vain_waits_as_before() {
     let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
     let mut number = 0;
-    // Something else of the log may be synced just then.
+    // Something else of the log may be synced just then, as its next segment, without which it is short of room a while.
     loop {
         number += 1;
         assert!(number < 20, "no commit failed");
@@ -155,7 +156,8 @@ async fn what_was_approved_in_vain_waits_as_before() {
             &number.to_string(),
             &format!("newgroup alt.n{number}"),
         );
-        send(&world, &[one]).await;
+        let told = world.send_until_answered(&one).await;
+        assert_eq!(told, Outcome::Accepted);
         faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
         if world
             .engine

@@ -360,7 +360,12 @@ impl PeerConfig {
         if self.place().is_none() && (needs_address || !self.address.is_empty()) {
             tell(
                 "address",
-                "`host:port` is wanted, as in \"news.example.org:119\"",
+                match self.address.is_empty() {
+                    true => {
+                        "where it is reached is missing: write `address = \"news.example.org:119\"`, or `feed = []` if nothing goes to it"
+                    }
+                    false => "`host:port` is wanted, as in \"news.example.org:119\"",
+                },
             );
         }
         if let Err(why) = self.bind() {

@@ -214,7 +214,10 @@ impl Reader<'_> {
         self.read.unsound.extend(meant);
         let right = match (nearest, elsewhere) {
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, Some(key)) => format!("it belongs into [{}]", key.section()),
+            (None, _) if schema::is_section(word) => {
+                format!("{} is a section of its own", schema::header(word))
+            }
+            (None, Some(key)) => format!("it belongs into {}", schema::header(key.section())),
             (None, None) => format!("known here: {}", known.join(", ")),
         };
         self.problem(span, format!("unknown key `{said}`"), right);

@@ -45,14 +45,14 @@ pub(crate) fn reference() -> Result<String> {
     let mut out = OPENING.to_owned();
     let mut section = None;
     for key in schema::keys() {
-        if is_list_of_tables(key) {
+        if key.is_tables() {
             section = Some(key.path.as_str());
-            let _ = writeln!(out, "\n## `[[{}]]`\n\n{}", key.path, key.doc);
+            let _ = writeln!(out, "\n## `{}`\n\n{}", schema::header(&key.path), key.doc);
             continue;
         }
         if section != Some(key.section()) {
             section = Some(key.section());
-            let _ = writeln!(out, "\n## `[{}]`", key.section());
+            let _ = writeln!(out, "\n## `{}`", schema::header(key.section()));
         }
         entry(key, &default_of(&defaults, key), &mut out);
     }
@@ -61,10 +61,6 @@ pub(crate) fn reference() -> Result<String> {
         let _ = writeln!(out, "| {} | {} | {} |", row.what, row.most, row.why);
     }
     Ok(out)
-}
-
-fn is_list_of_tables(key: &Key) -> bool {
-    matches!(&key.kind, Kind::List(inner) if **inner == Kind::Table)
 }
 
 fn entry(key: &Key, default: &str, out: &mut String) {

@@ -152,6 +152,15 @@ pub(crate) fn is_section(path: &str) -> bool {
     })
 }
 
+/// How a section's first line is written: `[listen]`, `[[peer]]`.
+pub(crate) fn header(section: &str) -> String {
+    let mut lists = keys().iter().filter(|key| key.is_tables());
+    match lists.any(|key| key.path == section) {
+        true => format!("[[{section}]]"),
+        false => format!("[{section}]"),
+    }
+}
+
 /// The sections and keys directly below a path.
 pub(crate) fn names_below(section: &str) -> Vec<&'static str> {
     let mut names: Vec<&str> = keys()

@@ -482,6 +482,12 @@ fn a_key_of_another_section_is_meant_only_where_no_other_has_it() {
         ),
         ("[listen]\nban_s = 5\n", "it belongs into [login]"),
         ("[server]\nprogram = \"/x\"\n", "known here: "),
+        (
+            "[server]\nlisten = [\"127.0.0.1:119\"]\n",
+            "[listen] is a section of its own",
+        ),
+        ("[server]\npeer = 1\n", "[[peer]] is a section of its own"),
+        ("[[peer]]\nname = \"a.example\"\n", "or `feed = []`"),
     ] {
         spool.configure(text);
         let error = run(&["config", "check", &file]).unwrap_err();

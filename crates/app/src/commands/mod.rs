@@ -59,7 +59,7 @@ enum Verb {
     Group(group::Verb),
     /// Tell how a server or spool is
     Status(status::Args),
-    /// Look at articles
+    /// Show articles, and take them out
     #[command(subcommand)]
     Article(article::Verb),
     /// Post articles from files
@@ -75,7 +75,7 @@ enum Verb {
     Import(import::Verb),
     /// Fetch articles from a server that feeds nobody, as a newsreader does
     Pull(pull::Args),
-    /// Look at the buffers and segments
+    /// Make, list, draw, check, move, drain and export what articles are kept in
     #[command(subcommand)]
     Store(store::Verb),
     /// Let articles go that the rules of expiry let go, or say which
@@ -106,7 +106,7 @@ enum Verb {
     /// Measure a server: make a corpus, feed it, read it
     #[command(subcommand)]
     Bench(bench::Verb),
-    /// Keep large article directories as many small ones
+    /// Mount, convert, check and weigh large article directories kept as many small ones
     #[command(subcommand)]
     Usenetfs(usenetfs::Verb),
     /// Print completions for a shell

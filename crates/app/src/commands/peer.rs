@@ -73,12 +73,12 @@ pub(crate) enum Verb {
     #[command(
         after_help = "What became of it is told, too: when the peer took, refused or rejected it, and why, of the articles that each feed \
                       settled last since the server started; of others whether it waits, or that the feed is behind it.\n\n\
-                      Example:\n  newsreel peer explain '<1@example.org>'"
+                      Examples:\n  newsreel peer explain '<1@example.org>'\n  newsreel peer explain misc.test:1"
     )]
     Explain {
-        /// The message-id of an article that is here
-        #[arg(value_name = "MESSAGE-ID")]
-        id: String,
+        /// An article that is here, by message-id, group and number, or token; of one that was, the message-id
+        #[arg(value_name = "MESSAGE-ID|GROUP:NUMBER|TOKEN")]
+        article: String,
         #[command(flatten)]
         spool: SpoolArgs,
     },
@@ -127,7 +127,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     let (action, name, spool) = match verb {
         Verb::List { spool } => (PeerAction::List, "", spool),
         Verb::Show { peer, spool } => (PeerAction::List, peer.as_str(), spool),
-        Verb::Explain { id, spool } => (PeerAction::Explain, id.as_str(), spool),
+        Verb::Explain { article, spool } => (PeerAction::Explain, article.as_str(), spool),
         Verb::Pause { peer, spool } => (PeerAction::Pause, peer.as_str(), spool),
         Verb::Resume { peer, spool } => (PeerAction::Resume, peer.as_str(), spool),
         Verb::Flush { peer, spool } => (PeerAction::Flush, peer.as_str(), spool),
@@ -143,7 +143,10 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             (action, peer.as_str(), spool)
         }
     };
-    let name = name.to_owned();
+    let name = match action {
+        PeerAction::Explain => id_of(name, spool)?,
+        _ => name.to_owned(),
+    };
     let writes = match action {
         PeerAction::List | PeerAction::Explain | PeerAction::TryDropBacklog => Some(false),
         PeerAction::DropBacklog => Some(true),
@@ -185,6 +188,16 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             )
         }
     })
+}
+
+/// The message-id of an article, however it is named.
+fn id_of(article: &str, spool: &SpoolArgs) -> Result<String> {
+    if article.starts_with('<') {
+        return Ok(article.to_owned());
+    }
+    let which = article.to_owned();
+    let found = access::ask(&LookArgs::from(spool), Request::Article { which })?;
+    Ok(output::cell(&found["message_id"]))
 }
 
 /// Answers with nobody else at work on the spool.

@@ -23,7 +23,7 @@ fn every_verb_has_help() {
             "{verb}"
         );
     }
-    assert!(help.contains("Look at the buffers and segments"), "{help}");
+    assert!(help.contains("Make, list, draw, check, move"), "{help}");
     for nested in ["group import", "bench feed", "bench read", "config explain"] {
         let words: Vec<&str> = nested.split(' ').chain(["--help"]).collect();
         assert!(run(&words).unwrap().contains("--json"), "{nested}");

@@ -76,6 +76,7 @@ fn what_comes_goes_on_and_waits_for_who_is_away() {
     let said = left.text(&["peer", "explain", &id(7)]);
     let words = "goes out; was not settled when the server stopped; it is sent, or sent again, when one runs";
     assert!(said.contains(words), "{said}");
+    assert_eq!(left.text(&["peer", "explain", "misc.test:7"]), said);
     let left_server = left.serve();
     assert_eq!(listed()["waiting"], 20, "the place outlives a stop");
     let listens = address.to_string();
@@ -112,6 +113,10 @@ fn what_comes_goes_on_and_waits_for_who_is_away() {
     let words = "goes out; waits in the log; the feed is paused";
     assert!(said.contains(words), "{said}");
     assert!(explained(7).contains("  accepted "), "{}", explained(7));
+    let by_number = left.text(&["peer", "explain", "misc.test:7"]);
+    assert_eq!(by_number, explained(7));
+    let none = left.error(&["peer", "explain", "misc.test:99"]);
+    assert!(none.contains("misc.test:99"), "{none}");
     let behind = listed()["behind"].clone();
     let dry = left.json(&["peer", "drop-backlog", "right.example", "--dry-run"]);
     assert_eq!((&dry["behind"], &dry["dry_run"]), (&behind, &true.into()));

@@ -18,7 +18,7 @@ use crate::arriving::Arriving;
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
 use crate::connection::{Completion, Connection};
 use crate::error::ServiceError;
-use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
+use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, HeldRow};
 use crate::overview::OverviewRows;
 use crate::posting::Post;
 use crate::reads::Reads;
@@ -72,44 +72,10 @@ const fn there(info: GroupInfo) -> GroupInfo {
     }
 }
 
-/// A row of a listing, until it is its turn.
-struct Row {
-    info: GroupInfo,
-    status: Box<str>,
-    created: UnixTime,
-    creator: Box<str>,
-    description: Box<str>,
-}
-
-impl Row {
-    fn of(row: &GroupRow<'_>) -> Self {
-        Self {
-            info: row.info,
-            status: row.status.into(),
-            created: row.created,
-            creator: row.creator.into(),
-            description: row.description.into(),
-        }
-    }
-
-    fn visit(&self, name: &str, visit: &mut (dyn FnMut(GroupRow<'_>) + Send)) {
-        if let Ok(name) = GroupName::parse(name.as_bytes()) {
-            visit(GroupRow {
-                name,
-                info: self.info,
-                status: &self.status,
-                created: self.created,
-                creator: &self.creator,
-                description: &self.description,
-            });
-        }
-    }
-}
-
 /// Some rows of one side's listing, and how far it came; none: to its end.
 #[derive(Default)]
 struct Rows {
-    rows: BTreeMap<Box<str>, Row>,
+    rows: BTreeMap<Box<str>, HeldRow>,
     up_to: Option<Box<str>>,
 }
 
@@ -132,7 +98,7 @@ async fn rows_of<S: NewsService>(
     cursor.advance(after);
     let mut rows = BTreeMap::new();
     let mut take = |row: GroupRow<'_>| {
-        rows.insert(row.name.as_str().into(), Row::of(&row));
+        rows.insert(row.name.as_str().into(), HeldRow::of(&row));
     };
     service
         .groups(select, &mut cursor, limit, &mut take)
@@ -368,7 +334,7 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
             if visited >= limit {
                 return Ok(());
             }
-            row.visit(name, visit);
+            row.visit(visit);
             cursor.advance(name);
         }
         match up_to {

@@ -72,6 +72,54 @@ pub struct GroupRow<'a> {
     pub description: &'a str,
 }
 
+/// A row of a listing that outlives the visit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldRow {
+    name: Box<str>,
+    /// The group's facts.
+    pub info: GroupInfo,
+    status: Box<str>,
+    created: UnixTime,
+    creator: Box<str>,
+    description: Box<str>,
+}
+
+impl HeldRow {
+    /// Keeps what a visit shows.
+    #[must_use]
+    pub fn of(row: &GroupRow<'_>) -> Self {
+        Self {
+            name: row.name.as_str().into(),
+            info: row.info,
+            status: row.status.into(),
+            created: row.created,
+            creator: row.creator.into(),
+            description: row.description.into(),
+        }
+    }
+
+    /// The group's name.
+    #[must_use]
+    pub const fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Shows it to a visit of its own.
+    pub fn visit(&self, visit: &mut (dyn FnMut(GroupRow<'_>) + Send)) {
+        // It was parsed when the row came.
+        if let Ok(name) = GroupName::parse(self.name.as_bytes()) {
+            visit(GroupRow {
+                name,
+                info: self.info,
+                status: &self.status,
+                created: self.created,
+                creator: &self.creator,
+                description: &self.description,
+            });
+        }
+    }
+}
+
 /// Which groups a listing visits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GroupSelect<'a> {

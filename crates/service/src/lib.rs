@@ -34,7 +34,7 @@ pub use changes::{LastChange, LastChanges};
 pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;
 pub use filter::{ArticleFilter, FilterCounts, Subject, Verdict, Verdicts};
-pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
+pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, HeldRow};
 pub use neighbour::{Brought, Neighbour, Neighbours, Received, Terms};
 pub use overview::OverviewRows;
 pub use places::{NoPlace, Place, Places};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{
-    GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService as _, ServiceError,
+    GroupCursor, GroupRow, GroupSelect, HeldRow, NewsService as _, ServiceError,
 };
-use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
+use newsreel_wire::ArticleNumber;
 
 use super::Inner;
 use super::numbers::{Known, Numbers};
@@ -23,29 +23,6 @@ pub(super) struct Shown {
     pub(super) first: ArticleNumber,
 }
 
-/// A row of a listing, held while it is counted what of the group is kept.
-struct Listed {
-    name: Box<str>,
-    info: GroupInfo,
-    status: Box<str>,
-    created: UnixTime,
-    creator: Box<str>,
-    description: Box<str>,
-}
-
-impl Listed {
-    fn of(row: &GroupRow<'_>) -> Self {
-        Self {
-            name: row.name.as_str().into(),
-            info: row.info,
-            status: row.status.into(),
-            created: row.created,
-            creator: row.creator.into(),
-            description: row.description.into(),
-        }
-    }
-}
-
 impl<C: Connect> Inner<C> {
     /// The groups of a listing with the counts that GROUP tells: of one that nothing is known of no article is kept.
     pub(super) async fn groups_of_kept(
@@ -55,29 +32,20 @@ impl<C: Connect> Inner<C> {
         limit: usize,
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<(), ServiceError> {
-        let mut rows: Vec<Listed> = Vec::new();
-        let mut hold = |row: GroupRow<'_>| rows.push(Listed::of(&row));
+        let mut rows: Vec<HeldRow> = Vec::new();
+        let mut hold = |row: GroupRow<'_>| rows.push(HeldRow::of(&row));
         self.there.groups(select, cursor, limit, &mut hold).await?;
         let counting = self.on_disk(move |keep| {
             for row in &mut rows {
-                let group = keep.group(&row.name);
+                let group = keep.group(row.name());
                 row.info.count = group.map_or(0, |group| {
-                    keep.numbers_kept(&row.name, (group.low, group.high)).len() as u64
+                    keep.numbers_kept(row.name(), (group.low, group.high)).len() as u64
                 });
             }
             rows
         });
         for row in counting.await? {
-            if let Ok(name) = GroupName::parse(row.name.as_bytes()) {
-                visit(GroupRow {
-                    name,
-                    info: row.info,
-                    status: &row.status,
-                    created: row.created,
-                    creator: &row.creator,
-                    description: &row.description,
-                });
-            }
+            row.visit(visit);
         }
         Ok(())
     }

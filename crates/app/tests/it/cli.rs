@@ -504,6 +504,20 @@ fn no_group_is_called_example() {
 }
 
 #[test]
+fn an_import_names_the_groups_with_reserved_names() {
+    let spool = Spool::new();
+    let list = spool.folder().join("active");
+    std::fs::write(&list, "misc.test 0 1 y\nto.a 0 1 y\nto.b 0 1 y\n").unwrap();
+    spool.text(&["store", "create"]);
+    let done = spool.run(&["group", "import", &list.display().to_string()]);
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        told.contains("to.a, to.b begin with a name that RFC 5536 reserves"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_key_that_stands_twice_and_a_list_of_wrong_entries_are_told_once() {
     let spool = Spool::new();
     let file = spool.config().display().to_string();

@@ -27,8 +27,8 @@ pub(crate) const FILE_OCTETS_MAX: usize = 256 << 20;
 /// Bad lines that are shown, and strange ones.
 const BAD_SHOWN_MAX: usize = 100;
 
-/// Groups that are named of those whose high mark is not the listed one.
-const MARKS_SHOWN_MAX: usize = 5;
+/// Groups that are named of those of which one thing is to be told.
+const NAMES_SHOWN_MAX: usize = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -88,15 +88,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let Some(made) = made else {
         bail!(refusal(&listed, spool.json));
     };
-    let reserved = listed.groups.iter();
-    let reserved = reserved.filter(|group| active::is_reserved(&group.name));
-    match reserved.count() {
-        0 => {}
-        count => output::warning(&format!(
-            "{count} of the names {} with one that RFC 5536 reserves for what is no newsgroup",
-            if count == 1 { "begins" } else { "begin" }
-        )),
-    }
+    warn_of_reserved(&listed);
     if spool.json {
         return Ok(());
     }
@@ -106,6 +98,29 @@ pub(super) fn run(args: &Args) -> Result<()> {
         }
     }
     output::said(&made.said(&listed, *dry_run))
+}
+
+/// Names that a group should not have.
+fn warn_of_reserved(listed: &Listed) {
+    let names = listed.groups.iter().map(|group| group.name.as_str());
+    let reserved: Vec<&str> = names.filter(|name| active::is_reserved(name)).collect();
+    if reserved.is_empty() {
+        return;
+    }
+    let shown = reserved.iter().take(NAMES_SHOWN_MAX);
+    let shown = shown.copied().collect::<Vec<_>>().join(", ");
+    let more = match reserved.len().saturating_sub(NAMES_SHOWN_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    output::warning(&format!(
+        "{shown}{more} {} with a name that RFC 5536 reserves for what is no newsgroup",
+        if reserved.len() == 1 {
+            "begins"
+        } else {
+            "begin"
+        }
+    ));
 }
 
 /// What an import did, or would do.
@@ -200,12 +215,12 @@ fn marks(groups: &[&Value], how: &str) -> String {
     if groups.is_empty() {
         return String::new();
     }
-    let first = groups.iter().take(MARKS_SHOWN_MAX).map(|row| {
+    let first = groups.iter().take(NAMES_SHOWN_MAX).map(|row| {
         let name = output::cell(&row["name"]);
         format!("{name} ({}, listed {})", row["high"], row["listed"])
     });
     let first = first.collect::<Vec<_>>().join(", ");
-    let more = match groups.len().saturating_sub(MARKS_SHOWN_MAX) {
+    let more = match groups.len().saturating_sub(NAMES_SHOWN_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

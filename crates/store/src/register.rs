@@ -1,7 +1,7 @@
 //! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
 //! is not mounted, or that a configuration forgot, is missed, not made again.
 //!
-//! A line of text each: id, method, name, the UUID of its files where they can all be away, `marked` where the directory of a set has its
+//! A line of text each: id, method, name, the UUID of its files, which can all be away or have lost their headers, `marked` where the directory of a set has its
 //! [mark](crate::mark), and a word for one that takes nothing new
 //! (`retired`), of which nothing is left (`drained`), or that was let go (`dropped`); the first line has a checksum of the others.  It is written after the buffer
 //! was made, twice; one of the two is enough.  A buffer that is not in it yet is taken in when it is opened.  Where both are damaged it is
@@ -54,7 +54,7 @@ struct Entry {
     id: BufferId,
     method: String,
     name: String,
-    /// What ties its files together, where each may be away while others are made.
+    /// What ties its files together, where each may be away while others are made, and its records to them.
     uuid: Option<[u8; 16]>,
     /// The directory of its set has a mark.
     is_marked: bool,

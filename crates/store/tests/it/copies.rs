@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode};
+use newsreel_host::{
+    Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode, replace_file,
+};
 use newsreel_store::conformance::{Rig, config_of};
 use newsreel_store::{Access, ScanRange, Scanned, open_alone};
 use newsreel_wire::{POSITION_UNIT, Position};
@@ -414,6 +416,63 @@ fn another_buffers_records_over_a_part_hide_no_others() {
     file.write_at(&octets, ROOM / 4).unwrap();
     let (left, _) = alone(&own, FILE);
     assert!(left * 3 > all * 2 && left < all, "{left} of {all}");
+}
+
+/// A server took the key of what lay in front for its own: all that it had was unreadable, and more was written under that key.
+#[test]
+fn a_buffer_that_lost_its_headers_keeps_its_key_whatever_lies_in_front() {
+    let (room, path) = (8 * ROOM, Path::new(FILE));
+    let mut config = sized(room);
+    config.buffers[0].block_octets = Some(512);
+    let mut other = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    feed(&mut other, room * 9 / 10);
+    other.checkpoint().unwrap();
+    let from = other.disk.open(path, OpenMode::Read).unwrap();
+    let mut foreign = vec![0; usize::try_from(room).unwrap()];
+    from.read_exact_at(&mut foreign, 0).unwrap();
+    // So many eighths of it are the other's; whether the register was there before it knew keys.
+    for (eighths, is_old) in [(1, false), (1, true), (6, false), (8, false)] {
+        let what = format!("{eighths} eighths, {is_old}");
+        let memory = MemoryDisk::new();
+        let mut rig = Rig::new(Arc::new(memory.clone()), &config).unwrap();
+        feed(&mut rig, room * 9 / 10);
+        rig.checkpoint().unwrap();
+        let (all, log) = (rig.read_all().read, rig.log.clone());
+        drop(rig);
+        let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+        if is_old {
+            for file in ["register", "register.copy"] {
+                let text = "newsreel buffers 1\n1 cnfs C0\n";
+                replace_file(
+                    &*disk,
+                    &Path::new("/spool/buffers").join(file),
+                    text.as_bytes(),
+                )
+                .unwrap();
+            }
+        }
+        let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+        let part = foreign.len() / 8 * eighths;
+        file.write_at(&foreign[..part], 0).unwrap();
+        file.write_at(&[0xa5; 2 * PAGE as usize], 0).unwrap();
+        let rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write);
+        if eighths == 8 {
+            let why = rig.unwrap_err().to_string();
+            assert!(why.contains("one of this buffer"), "{why}");
+            continue;
+        }
+        let mut rig = rig.unwrap();
+        let left = rig.read_all().read;
+        assert!(left * 8 > all * (7 - eighths), "{what}: {left} of {all}");
+        for number in 0..20 {
+            rig.place(1_000_000 + number, 3000).unwrap();
+        }
+        rig.checkpoint().unwrap();
+        let log = rig.log.clone();
+        drop(rig);
+        let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+        assert!(rig.read_all().read > left, "{what}");
+    }
 }
 
 /// A segment of which the front was overwritten was empty to who looked at it alone, and nothing was damaged.

@@ -257,6 +257,9 @@ fn open_buffer(
     let buffer = open_file(opening, of_set, config)?;
     let opened = &buffer.buffer;
     opening.register.enter(opened.id, NAME, &opened.name)?;
+    opening
+        .register
+        .set_uuid(&opened.name, buffer.file.header().uuid);
     if opening.access == Access::Write {
         opening.register.save(opening.disk.as_ref())?;
     }
@@ -322,8 +325,14 @@ fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str)
     let id = opening.register.id_of(name);
     let id = id.ok_or_else(|| lost("the spool's register of buffers does not have it"))?;
     let file = opening.disk.open(owner.path, OpenMode::Read)?;
-    let found = rescue::header(file.as_ref(), owner, id)?;
-    let found = found.ok_or_else(|| lost("no articles in it tell whose it is"))?;
+    let known = opening.register.uuid_of(name);
+    let found = rescue::header(file.as_ref(), owner, (id, known))?;
+    let found = found.ok_or_else(|| {
+        lost(match known {
+            Some(_) => "none of the articles that were found in it is one of this buffer",
+            None => "no articles in it tell whose it is",
+        })
+    })?;
     open_rescued(opening, owner, read_only, (found, why))
 }
 
@@ -337,7 +346,8 @@ fn blanked(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool) -> Result<
         return Ok(None);
     }
     let why = "both copies of its header are blank";
-    let found = rescue::header(file.as_ref(), owner, id)?;
+    let known = opening.register.uuid_of(&owner.config.name);
+    let found = rescue::header(file.as_ref(), owner, (id, known))?;
     let opened = found.map(|found| open_rescued(opening, owner, read_only, (found, why)));
     opened.transpose()
 }

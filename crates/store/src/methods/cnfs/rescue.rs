@@ -2,8 +2,10 @@
 //!
 //! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log; where articles
 //! begin in one that was made larger or smaller its first record tells.  A file that is longer than the configuration says was about to
-//! become smaller, and so was a device with records behind that: it goes on with that from where it stands.  Only the key of its records is in the header alone, and each
-//! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
+//! become smaller, and so was a device with records behind that: it goes on with that from where it stands.  The key of its records is in the
+//! header and in the register; where that does not know it yet each
+//! record gives it away: it is what makes its checksum right, and what most places of the file agree on is it, as another buffer's may lie over a
+//! part.  A file in which no sound records are of that key is not touched.
 
 use newsreel_host::{File, random_bytes};
 use newsreel_wire::BufferId;
@@ -15,7 +17,7 @@ use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Narrowing, RecordHeader};
 use crate::records::geometry::{BITMAP_START, Geometry, PAGE, in_memory};
 use crate::records::placing::ARTICLE_OCTETS_MAX;
-use crate::records::signed::{Signed, signed, signed_anywhere};
+use crate::records::signed::{signed_anywhere, signed_by};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
@@ -24,11 +26,12 @@ const LATER_OCTETS_MAX: u64 = 64 << 20;
 /// In so much of what was written a record begins.
 const STRETCH: u64 = ARTICLE_OCTETS_MAX + (16 << 20);
 
-/// A header for this file, and how many of its records bear it out; `None` when none does.
+/// A header for this file, of which the register has this id and perhaps the UUID, and how many of its records bear it out; `None` when none
+/// does.
 pub(super) fn header(
     file: &dyn File,
     owner: &Owner<'_>,
-    id: BufferId,
+    (id, known): (BufferId, Option<[u8; 16]>),
 ) -> Result<Option<(FileHeader, u32)>> {
     let header = new_header(owner, id)?;
     let (len, octets) = (file.len()?, owner.config.octets);
@@ -41,16 +44,22 @@ pub(super) fn header(
     let Some(geometry) = Geometry::of(header.octets, header.block) else {
         return Ok(None);
     };
-    let signed = match signed(file, &geometry)? {
-        Signed::By(key, records) => Some((key, records)),
-        Signed::Blank => None,
-        // All of the first ones may have been overwritten.
-        Signed::Unknown => signed_anywhere(file, header.octets)?,
+    let signed = match known {
+        Some(uuid) => {
+            let key = FileKey::of(&uuid);
+            let records = signed_by(file, (header.octets, &geometry), key)?;
+            (records > 0).then_some((key, records))
+        }
+        None => signed_anywhere(file, header.octets)?,
     };
-    match signed {
-        Some(signed) => of_records(file, owner, header, signed),
-        None => Ok(None),
+    let Some(signed) = signed else {
+        return Ok(None);
+    };
+    let mut made = of_records(file, owner, header, signed)?;
+    if let (Some((header, _)), Some(uuid)) = (&mut made, known) {
+        header.uuid = uuid;
     }
+    Ok(made)
 }
 
 /// A header for a file of which only its length is known.  The size of its blocks is taken for the smallest, at a multiple of which

@@ -18,13 +18,13 @@ use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::Home;
 use crate::records::buffer::{Buffer, Parts};
-use crate::records::format::{FileHeader, Hints};
+use crate::records::format::{FileHeader, FileKey, Hints};
 use crate::records::geometry::{BLOCK_MIN, Geometry};
 use crate::records::headers::Headers;
 use crate::records::home::Kind;
 use crate::records::memory::Pool;
 use crate::records::recent::Recent;
-use crate::records::signed::{Signed, signed};
+use crate::records::signed::{Signed, signed, signed_by};
 use crate::store::Access;
 
 /// Opens the segments of a set.
@@ -197,6 +197,7 @@ fn rescued(
     let unregistered = "the spool's register of buffers does not have it";
     let id = id.ok_or_else(|| lost(config, dir, unregistered))?;
     let mut header = header_for(opening, config, geometry, id)?;
+    let known = opening.register.uuid_of(&config.name);
     let mut are_blank = true;
     for cycle in cycles.iter().rev() {
         let path = path_of(dir, *cycle);
@@ -206,10 +207,20 @@ fn rescued(
         if let Headers::Damaged(why) = header_in(file.as_ref())? {
             return Err(wrong(config, &path, why));
         }
-        match signed(file.as_ref(), geometry)? {
+        let mut found = signed(file.as_ref(), geometry)?;
+        if let Some(uuid) = known
+            && !matches!(found, Signed::Blank)
+        {
+            let (key, whole) = (FileKey::of(&uuid), (config.segment_octets, geometry));
+            found = match signed_by(file.as_ref(), whole, key)? {
+                0 => Signed::Unknown,
+                records => Signed::By(key, records),
+            };
+        }
+        match found {
             Signed::By(key, records) => {
                 let random: [u8; 12] = random_bytes()?;
-                let Some(uuid) = key.uuid(&random) else {
+                let Some(uuid) = known.or_else(|| key.uuid(&random)) else {
                     break;
                 };
                 tracing::error!(

@@ -145,7 +145,7 @@ pub struct PeerConfig {
     pub from_tls: bool,
     /// Groups that are taken from it, a wildmat: an article with one of them is, unless it has one that meets a poison pattern (`@`).
     pub from_groups: String,
-    /// Distributions that are taken from it, a wildmat; an article without any is.
+    /// Distributions that are taken from it, a wildmat; an article without any is.  One that names only what is not (`!local`) is of all others.
     pub from_distributions: String,
     /// Path names through which what is taken from it must not have come.
     pub from_not_through: Vec<String>,
@@ -413,7 +413,7 @@ pub struct FeedConfig {
     pub kind: FeedKind,
     /// Groups that go out, a wildmat: an article with one of them goes, unless it has one that meets a poison pattern (`@`).
     pub groups: String,
-    /// Distributions that go out, a wildmat; an article without any goes always.
+    /// Distributions that go out, a wildmat; an article without any goes always.  One that names only what does not (`!local`) is of all others.
     pub distributions: String,
     /// Path names besides the peer's own through which an article must not have come.
     pub not_through: Vec<String>,

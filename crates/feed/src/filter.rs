@@ -4,6 +4,7 @@
 //! The groups are asked first and alone: what they say depends on Newsgroups and where an article is filed, so that whoever has many feeds asks them once
 //! for each list of groups ([`Filter::takes_groups`]); the rest is asked of each article ([`Filter::judge`]).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use newsreel_engine::{FedArticle, FedGroups};
@@ -189,7 +190,7 @@ impl Filter {
         Ok(Self {
             groups: wildmat("groups", &feed.groups)?,
             groups_max: feed.groups_max,
-            distributions: wildmat("distributions", &feed.distributions)?,
+            distributions: wildmat("distributions", &all_but(&feed.distributions))?,
             not_through: names.chain(&feed.not_through).cloned().collect(),
             octets_min: feed.octets_min,
             octets_max: feed.octets_max,
@@ -350,6 +351,15 @@ impl Filter {
     }
 }
 
+/// A list that names only what does not go is of all others, as in INN's newsfeeds.
+fn all_but(patterns: &str) -> Cow<'_, str> {
+    let mut each = patterns.split(',').map(str::trim);
+    match each.all(|pattern| pattern.starts_with(['!', '@'])) {
+        true => format!("*,{patterns}").into(),
+        false => patterns.into(),
+    }
+}
+
 impl Terms for Filter {
     fn refuse(&self, article: &Brought<'_>) -> Option<Reject> {
         let groups = match self.groups.matches_all() && self.groups_max == 0 {
@@ -441,6 +451,9 @@ mod tests {
                 "its Distribution, world, na, is not",
             ),
             ("distributions = '*,@na'", "its Distribution"),
+            ("distributions = '!local'", ""),
+            ("distributions = '!na,!local'", ""),
+            ("distributions = '!na,!world'", "its Distribution"),
             (
                 "not_through = ['FAR.example']",
                 "its Path has FAR.example already",

@@ -11,7 +11,7 @@ use std::time::Duration;
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Rest, Word};
 use crate::dial::Dial;
@@ -140,6 +140,8 @@ impl Link {
         let (mut memory, mut items) = (ArticleBuf::new(), Vec::new());
         let ihave = manner == Manner::Ihave;
         let mut was_skipping = None;
+        // When there was nothing to wait for, or the peer answered, or took a part of what is to be sent.
+        let mut heard = Instant::now();
         loop {
             let more = self.worker.feed.more.notified();
             self.offer(talk, &mut items, &mut out);
@@ -163,16 +165,27 @@ impl Link {
                 goodbye(&mut writer).await;
                 return End::Done;
             }
-            let patience = if is_idle { IDLE } else { ANSWER };
+            let patience = match is_idle {
+                true => IDLE,
+                false => ANSWER.saturating_sub(heard.elapsed()),
+            };
+            if is_idle {
+                heard = Instant::now();
+            }
             let mut has_come = false;
             tokio::select! {
                 read = lines.fill() => match read {
-                    Ok(()) => has_come = true,
+                    Ok(()) => (has_come, heard) = (true, Instant::now()),
                     Err(why) => return blamed(talk, why),
                 },
                 moved = push(&mut writer, out.get(sent..).unwrap_or_default()), if sent < out.len() || !flushed => match moved {
                     Ok(0) => flushed = true,
-                    Ok(octets) => (sent, flushed) = (sent + octets, false),
+                    Ok(octets) => {
+                        (sent, flushed) = (sent + octets, false);
+                        if sent < out.len() {
+                            heard = Instant::now();
+                        }
+                    }
                     Err(error) => return blamed(talk, error.to_string()),
                 },
                 () = more, if talk.room() > 0 => {}
@@ -381,7 +394,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<'_, R, W> {
         let streams = self.ask("MODE STREAM\r\n").await?;
         match streams.get(..3) {
             Some("203") => Ok(Manner::Streaming),
-            Some("500" | "501") => Ok(Manner::Ihave),
+            // What does not know the command, or has no use for it, says so in more than one way.
+            Some(code) if code.starts_with(['2', '5']) => Ok(Manner::Ihave),
             _ => Err(format!("the peer says to MODE STREAM {streams}")),
         }
     }

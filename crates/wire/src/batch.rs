@@ -17,8 +17,8 @@ use crate::error::BatchDamage;
 const MAGIC: &[u8] = b"#! rnews ";
 /// What every batch header, also of a compressed batch, begins with.
 const SHEBANG: &[u8] = b"#! ";
-/// The longest header line: magic, 20 digits, a little room.
-const HEADER_LINE_OCTETS_MAX: usize = 64;
+/// The longest header line: magic, 20 digits, perhaps the name of a host.
+const HEADER_LINE_OCTETS_MAX: usize = 320;
 /// So much behind an article is looked at for the next header.
 const LOOKED_AT_OCTETS: usize = 64;
 
@@ -269,13 +269,16 @@ fn read_header(line: &[u8]) -> Result<usize, BatchDamage> {
             BatchDamage::NoHeader
         });
     };
-    let count = std::str::from_utf8(count)
-        .map_err(|_| BatchDamage::Count)?
-        .trim_ascii();
-    if !count.bytes().all(|octet| octet.is_ascii_digit()) {
+    // Some write who made the batch behind the count.
+    let mut words = count.split(u8::is_ascii_whitespace);
+    let count = words.find(|word| !word.is_empty()).unwrap_or_default();
+    if !count.iter().all(u8::is_ascii_digit) {
         return Err(BatchDamage::Count);
     }
-    match count.parse::<usize>() {
+    match std::str::from_utf8(count)
+        .unwrap_or_default()
+        .parse::<usize>()
+    {
         Ok(0) | Err(_) => Err(BatchDamage::Count),
         Ok(count) => Ok(count),
     }
@@ -363,6 +366,10 @@ mod tests {
             &["c\n", "13 Count", "d\n"],
         );
         check("#! rnews x\n#! rnews 2\nc\n", &["0 Count", "c\n"]);
+        check(
+            "#! rnews 2 a.example\nc\n#! rnews  2\tb\r\nd\n",
+            &["c\n", "d\n"],
+        );
         check(
             "#! rnews 0\n#! rnews -1\n#! rnews 2\nc\n",
             &["0 Count", "11 Count", "c\n"],

@@ -188,6 +188,29 @@ fn pulls_run_by_schedule_and_follow_the_configuration() {
     server.stop();
 }
 
+/// A server that lets it wait held up the stop for as long as it liked.
+#[test]
+fn a_run_that_waits_for_its_server_ends_with_ours() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (came, coming) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        came.send(()).unwrap();
+        // An octet now and then, and never a line.
+        while stream.write_all(b"2").is_ok() {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    });
+    let ours = site(address, "interval_s = 1\n");
+    let server = ours.serve();
+    coming.recv().unwrap();
+    let begun = std::time::Instant::now();
+    server.stop();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+}
+
 /// A server that says this to each command, for one connection: a command's beginning, and the answer.
 fn scripted(script: &'static [(&'static str, &'static str)]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -30,6 +30,8 @@ use crate::dial;
 
 /// A run that failed is made again after this, or after its interval if that is shorter.
 const RETRY: Duration = Duration::from_secs(60);
+/// How long a run may take to end by itself when it is told to stop.
+const STOP_AFTER: Duration = Duration::from_secs(5);
 
 /// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +166,7 @@ impl Pulls {
             for pull in self.pulls.lock().iter() {
                 if pull.config.interval_s > 0 {
                     let (this, pull) = (Arc::clone(&self), Arc::clone(pull));
-                    tasks.spawn(this.by_schedule(pull, ends.watch()));
+                    tasks.spawn(this.by_schedule(pull, ends.clone()));
                 }
             }
             tokio::select! {
@@ -195,11 +197,12 @@ impl Pulls {
         *pulls = made.collect();
     }
 
-    async fn by_schedule(self: Arc<Self>, pull: Arc<Pull>, mut stop: DrainWatch) {
+    async fn by_schedule(self: Arc<Self>, pull: Arc<Pull>, stop: Drain) {
+        let mut stopping = stop.watch();
         while !stop.is_started() {
             let done = {
-                let mut told = |_: &Pulled, _, _| !stop.is_started();
-                self.once(&pull, None, false, &mut told).await
+                self.once(&pull, None, false, (&stop, &mut |_, _, _| true))
+                    .await
             };
             let interval = Duration::from_secs(pull.config.interval_s);
             let pause = match done {
@@ -212,7 +215,7 @@ impl Pulls {
             };
             tokio::select! {
                 () = sleep(pause) => {}
-                () = stop.started() => {}
+                () = stopping.started() => {}
             }
         }
     }
@@ -240,18 +243,18 @@ impl Pulls {
                 ));
             }
         };
-        let stop = self.stop.watch();
-        let mut told =
-            |pulled: &Pulled, done, total| !stop.is_started() && told(pulled, done, total);
-        self.once(&pull, groups, wanted.dry_run, &mut told).await
+        self.once(&pull, groups, wanted.dry_run, (&self.stop, told))
+            .await
     }
 
+    /// A run that is told to stop ends with the article at hand; where its server lets it wait it ends all the same, which loses no more than
+    /// a kill does.
     async fn once(
         &self,
         pull: &Pull,
         groups: Option<&str>,
         dry_run: bool,
-        told: PullTold<'_>,
+        (stop, told): (&Drain, PullTold<'_>),
     ) -> Result<PullReport, String> {
         let _alone = pull.running.lock().await;
         let groups = groups.unwrap_or(&pull.config.groups);
@@ -259,6 +262,7 @@ impl Pulls {
         let before = {
             let mut report = pull.report.lock();
             report.running = true;
+            report.last = Pulled::default();
             report.accepted
         };
         let mut noting = |pulled: &Pulled, done, total| {
@@ -266,7 +270,7 @@ impl Pulls {
             report.last = pulled.clone();
             report.accepted = before + pulled.accepted;
             drop(report);
-            told(pulled, done, total)
+            !stop.is_started() && told(pulled, done, total)
         };
         let run = Run {
             engine: &self.engine,
@@ -278,9 +282,19 @@ impl Pulls {
             dry_run,
             told: &mut noting,
         };
-        let (pulled, ended) = match self.remote(&pull.config).await {
-            Ok(remote) => run.run(&remote).await,
-            Err(why) => (Pulled::default(), Err(why)),
+        let running = async {
+            match self.remote(&pull.config).await {
+                Ok(remote) => run.run(&remote).await,
+                Err(why) => (Pulled::default(), Err(why)),
+            }
+        };
+        let too_late = async {
+            stop.watch().started().await;
+            sleep(STOP_AFTER).await;
+        };
+        let (pulled, ended) = tokio::select! {
+            ran = running => ran,
+            () = too_late => (pull.report.lock().last.clone(), Ok(Ended::Stopped)),
         };
         let mut report = pull.report.lock();
         report.running = false;

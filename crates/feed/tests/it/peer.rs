@@ -111,6 +111,10 @@ impl Peer {
             let is_old = self.habits.lock().old;
             let answer = match verb {
                 "MODE" if !is_old => "203 streaming\r\n".to_owned(),
+                "MODE" => {
+                    let words = ["500", "501", "502", "503", "200"];
+                    format!("{} no\r\n", words[*self.connections.lock() % words.len()])
+                }
                 "CHECK" if !is_old => {
                     format!("{} {id}\r\n", self.offered(id, ["238", "438", "431"]))
                 }

@@ -721,6 +721,10 @@ impl Caching {
         }
         tending.join_all().await;
         service.stop().await;
+        // What was still lent has come back by now.
+        for pool in pools {
+            pool.close().await;
+        }
         // Goodbye was said on all connections.
         if let Err(error) = RealDisk.remove(&self.config.cache.directory.join(RUNNING)) {
             tracing::warn!(target: "newsreel::server", %error, "the next start will take this server for one that was killed");

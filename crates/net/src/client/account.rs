@@ -1,17 +1,16 @@
 //! An account with a provider that has several servers: how many connections there may be to all of them together.
 //!
-//! Each connection has a share from before it is made until after it has said goodbye, so the provider never counts more than there
+//! Each connection has a share from before it is made until its server has closed it, so the provider never counts more than there
 //! may be.  Where none is free an idle connection to another of the servers is closed for who waits, or the next that comes back
 //! there.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::pool::{Connect, Parked, Pool};
+use super::pool::{Connect, Pool};
 
 /// What a connection has of its account, if it has one.
 pub(super) type Share = Option<OwnedSemaphorePermit>;
@@ -23,10 +22,15 @@ pub struct Account<C: Connect> {
     /// Those who wait for a share, at all servers.
     waiting: AtomicUsize,
     pools: Mutex<Vec<Weak<Pool<C>>>>,
-    /// Connections that came back while somebody waited elsewhere: no more are there than shares.
-    leaving: Mutex<VecDeque<Parked<C::Io>>>,
-    /// One more is leaving.
-    pub(super) changed: Notify,
+    /// Connections that are being closed, each with its share.
+    leaving: AtomicUsize,
+}
+
+/// The share of a connection that is being closed.
+#[derive(Debug)]
+pub(super) struct Leaving<C: Connect> {
+    account: Arc<Account<C>>,
+    share: Share,
 }
 
 /// Somebody waits for a share.
@@ -43,8 +47,7 @@ impl<C: Connect> Account<C> {
             places: Arc::new(Semaphore::new(usize::from(connections_max))),
             waiting: AtomicUsize::new(0),
             pools: Mutex::default(),
-            leaving: Mutex::default(),
-            changed: Notify::new(),
+            leaving: AtomicUsize::new(0),
         })
     }
 
@@ -61,34 +64,38 @@ impl<C: Connect> Account<C> {
         Waiting { all, here }
     }
 
-    /// Whether somebody waits.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) > 0
-    }
-
     /// Whether somebody waits elsewhere for whom none is leaving yet.
     pub(super) fn is_wanted_elsewhere(&self, here: &AtomicUsize) -> bool {
-        let here = here.load(Ordering::SeqCst) + self.leaving.lock().len();
+        let here = here.load(Ordering::SeqCst) + self.leaving.load(Ordering::SeqCst);
         self.waiting.load(Ordering::SeqCst) > here
     }
 
-    /// A connection has come back: it is for who waits elsewhere.
-    pub(super) fn leaves(&self, parked: Parked<C::Io>) {
-        self.leaving.lock().push_back(parked);
-        self.changed.notify_one();
+    /// A connection is being closed: its share is for who waits.
+    pub(super) fn leaves(self: &Arc<Self>, share: Share) -> Leaving<C> {
+        self.leaving.fetch_add(1, Ordering::SeqCst);
+        let account = Arc::clone(self);
+        Leaving { account, share }
     }
 
-    /// One that came back while somebody waited, and that nobody has taken.
-    pub(super) fn left(&self) -> Option<Parked<C::Io>> {
-        self.leaving.lock().pop_front()
-    }
-
-    /// The longest idle connection of another pool.
-    pub(super) fn idle_elsewhere(&self, here: &Pool<C>) -> Option<Parked<C::Io>> {
+    /// Closes the longest idle connection of another pool, if more wait than are leaving.
+    pub(super) fn make_room(&self, here: &Pool<C>) {
+        if self.waiting.load(Ordering::SeqCst) <= self.leaving.load(Ordering::SeqCst) {
+            return;
+        }
         let pools: Vec<_> = self.pools.lock().iter().filter_map(Weak::upgrade).collect();
         let others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, here));
-        let longest = others.min_by_key(|pool| (pool.idle_since().is_none(), pool.idle_since()));
-        longest?.take_idle()
+        let mut idle: Vec<_> = others
+            .filter_map(|pool| Some((pool.idle_since()?, pool)))
+            .collect();
+        idle.sort_by_key(|(since, _)| *since);
+        let _ = idle.iter().any(|(_, pool)| pool.closes_idle());
+    }
+}
+
+impl<C: Connect> Drop for Leaving<C> {
+    fn drop(&mut self) {
+        self.account.leaving.fetch_sub(1, Ordering::SeqCst);
+        drop(self.share.take());
     }
 }
 

@@ -27,7 +27,7 @@ use crate::stream::Stream;
 /// waits for answers to be taken.
 pub const PIPELINED_MAX: usize = 64;
 
-/// How long a server may take to say goodbye.
+/// How long a server may take to say goodbye, and how long to close the connection behind that.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// A connection to a server, ready for commands.
@@ -306,15 +306,25 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         self.is_idle().then_some(self.io)
     }
 
-    /// Says goodbye, and waits a moment for the answer.
+    /// Says goodbye where nothing is under way, and closes the connection as [`Client::closed`] does.
     pub async fn quit(mut self) {
-        let goodbye = async {
-            self.command(&[b"QUIT"])?;
-            self.reply("QUIT").await
+        if self.is_idle() {
+            let goodbye = async {
+                self.command(&[b"QUIT"])?;
+                self.reply("QUIT").await
+            };
+            let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+        }
+        self.closed().await;
+    }
+
+    /// Ends our side, and waits a moment for the end of the server's: until then the server counts the connection.
+    pub(super) async fn closed(mut self) {
+        let closing = async {
+            poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await?;
+            tokio::io::copy(&mut self.io, &mut tokio::io::sink()).await
         };
-        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
-        let shutdown = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx));
-        let _ = tokio::time::timeout(GOODBYE, shutdown).await;
+        let _ = tokio::time::timeout(GOODBYE, closing).await;
     }
 
     /// Something unasked is expected: the greeting.

@@ -6,7 +6,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Instant;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
 
 use super::capabilities::{CAPABILITIES_OCTETS_MAX, Capabilities};
 use super::connection::Client;
@@ -50,27 +51,49 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         if let Security::Implicit(trust) = &remote.security {
             client = client.secured(trust, until).await?;
         }
-        let name = client.server.clone();
-        let opened = tokio::time::timeout_at(until, client.opened(remote, until));
-        opened.await.unwrap_or_else(|_| {
-            Err(ClientError {
-                server: name,
-                doing: "opening the connection",
-                fault: Fault::Slow(remote.times.connect),
-            })
-        })
+        let greeted = timeout_at(until, client.greeted(remote)).await;
+        client = client.gone_on(greeted, remote).await?;
+        if let Security::Starttls(trust) = &remote.security {
+            client = client.secured(trust, until).await?;
+        }
+        let entered = timeout_at(until, client.entered(remote)).await;
+        client.gone_on(entered, remote).await
     }
 
-    async fn opened(mut self, remote: &Remote, until: Instant) -> Result<Self, ClientError> {
+    /// Goes on where a step went well.  Where it did not the server may count the connection until it has closed it.
+    async fn gone_on(
+        self,
+        step: Result<Result<(), ClientError>, Elapsed>,
+        remote: &Remote,
+    ) -> Result<Self, ClientError> {
+        let slow = Fault::Slow(remote.times.connect);
+        let step = step.unwrap_or_else(|_| Err(self.error("opening the connection", slow)));
+        match step {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.closed().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// All that is said before TLS.
+    async fn greeted(&mut self, remote: &Remote) -> Result<(), ClientError> {
         self.owe();
         match self.reply("the greeting").await? {
             code @ (200 | 201) => self.may_post = code == 200,
             code => return Err(self.refused("the greeting", code)),
         }
         self.ask_capabilities().await?;
-        if let Security::Starttls(trust) = &remote.security {
-            self.starttls().await?;
-            self = self.secured(trust, until).await?;
+        match remote.security {
+            Security::Starttls(_) => self.starttls().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// All that is said behind it.
+    async fn entered(&mut self, remote: &Remote) -> Result<(), ClientError> {
+        if matches!(remote.security, Security::Starttls(_)) {
             self.ask_capabilities().await?;
         }
         let is_secure = !matches!(remote.security, Security::None);
@@ -94,7 +117,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         if remote.compress && self.capabilities.has_with("COMPRESS", "DEFLATE") {
             self.compress().await?;
         }
-        Ok(self)
+        Ok(())
     }
 
     async fn ask_capabilities(&mut self) -> Result<(), ClientError> {

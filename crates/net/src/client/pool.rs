@@ -1,7 +1,7 @@
 //! Connections to one server, lent one at a time to whoever has something to ask.
 //!
-//! No more than the configured number exist at any moment, lent and idle together: providers count them, and bar accounts
-//! that go beyond; the limit may be that of an account with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached
+//! No more than the configured number exist at any moment, lent, idle and closing together: providers count them until they have
+//! closed them themselves, and bar accounts that go beyond; the limit may be that of an account with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached
 //! or turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used.
 
 use std::collections::VecDeque;
@@ -14,8 +14,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::account::{Account, Share};
@@ -77,6 +79,8 @@ pub struct Pool<C: Connect> {
     /// One permit for each connection that may be lent.
     places: Arc<Semaphore>,
     state: Mutex<State<C::Io>>,
+    /// Those that are being closed, each with its place: no more are there than places.
+    leaving: Mutex<JoinSet<()>>,
     /// A connection came back, or the state of the server changed.
     changed: Notify,
     /// Connections count together with those to other servers.
@@ -98,7 +102,7 @@ struct State<Io> {
 pub(super) struct Parked<Io> {
     client: Client<Io>,
     since: Instant,
-    /// Free again only when the connection is closed.
+    /// Free again only when the server has closed the connection.
     share: Share,
 }
 
@@ -122,17 +126,9 @@ struct Resting {
 /// A connection that is lent: to be given back; dropped, it is closed.
 #[derive(Debug)]
 pub struct Lent<C: Connect> {
-    client: Client<C::Io>,
-    place: Place<C>,
-}
-
-/// The place of a connection that is lent.
-#[derive(Debug)]
-struct Place<C: Connect> {
+    /// None: it was given back, or is being closed.
+    held: Option<(Parked<C::Io>, OwnedSemaphorePermit)>,
     pool: Arc<Pool<C>>,
-    share: Share,
-    /// Free again only when everything else has been put right.
-    _permit: OwnedSemaphorePermit,
 }
 
 impl<C: Connect> Pool<C> {
@@ -158,6 +154,7 @@ impl<C: Connect> Pool<C> {
                 rest: None,
                 is_closed: false,
             }),
+            leaving: Mutex::default(),
             changed: Notify::new(),
             account: account.cloned(),
             waiting: AtomicUsize::new(0),
@@ -185,31 +182,41 @@ impl<C: Connect> Pool<C> {
     /// When none can be had in time; at once while the server is left alone and no connection to it is lent.
     pub async fn lend(self: &Arc<Self>) -> Result<Lent<C>, ClientError> {
         let until = Instant::now() + self.limits.wait;
-        let permit = timeout_at(until, self.places.clone().acquire_owned()).await;
-        let permit = match permit {
-            Ok(Ok(permit)) => permit,
-            Ok(Err(_)) => return Err(self.error(Fault::Stopped)),
-            Err(_) => return Err(self.error(Fault::Busy(self.limits.wait))),
-        };
+        loop {
+            let permit = timeout_at(until, self.places.clone().acquire_owned()).await;
+            let permit = match permit {
+                Ok(Ok(permit)) => permit,
+                Ok(Err(_)) => return Err(self.error(Fault::Stopped)),
+                Err(_) => return Err(self.error(Fault::Busy(self.limits.wait))),
+            };
+            let (mut parked, is_new) = self.parked(until).await?;
+            if is_new || parked.client.is_fresh().await {
+                self.state.lock().lent += 1;
+                return Ok(Lent {
+                    held: Some((parked, permit)),
+                    pool: Arc::clone(self),
+                });
+            }
+            self.closes(parked, Some(permit));
+        }
+    }
+
+    /// A connection for who has a place, and whether it is a new one; else it was idle.
+    async fn parked(&self, until: Instant) -> Result<(Parked<C::Io>, bool), ClientError> {
         loop {
             let changed = self.changed.notified();
             match self.find() {
-                Ok(Some(mut parked)) => {
-                    if parked.client.is_fresh().await {
-                        return Ok(Lent::new(parked, self, permit));
-                    }
-                }
+                Ok(Some(parked)) => return Ok((parked, false)),
                 Ok(None) => {
-                    let Some(share) = self.share(changed, until).await? else {
-                        continue;
-                    };
-                    let (client, since) = (self.open().await?, Instant::now());
-                    let parked = Parked {
-                        client,
-                        since,
-                        share,
-                    };
-                    return Ok(Lent::new(parked, self, permit));
+                    if let Some(share) = self.share(changed, until).await? {
+                        let (client, since) = (self.open().await?, Instant::now());
+                        let parked = Parked {
+                            client,
+                            since,
+                            share,
+                        };
+                        return Ok((parked, true));
+                    }
                 }
                 Err(resting) => {
                     if resting.is_lent {
@@ -240,21 +247,27 @@ impl<C: Connect> Pool<C> {
         }
         // What comes back elsewhere from here on is not parked there, and what is parked is seen.
         let _waiting = account.wait(&self.waiting);
-        tokio::pin!(changed);
-        loop {
-            let found = account.left().or_else(|| account.idle_elsewhere(self));
-            if let Some(Parked { client, share, .. }) = found {
-                client.quit().await;
-                return Ok(Some(share));
-            }
-            tokio::select! {
-                share = Arc::clone(&account.places).acquire_owned() => {
-                    return Ok(Some(share.ok()));
-                }
-                () = account.changed.notified() => {}
-                () = &mut changed => return Ok(None),
-                () = sleep_until(until) => return Err(self.error(Fault::Busy(self.limits.wait))),
-            }
+        account.make_room(self);
+        tokio::select! {
+            share = Arc::clone(&account.places).acquire_owned() => Ok(Some(share.ok())),
+            () = changed => Ok(None),
+            () = sleep_until(until) => Err(self.error(Fault::Busy(self.limits.wait))),
+        }
+    }
+
+    /// Closes a connection, beside everything else: its place and its share are free when the server has closed it, too.
+    fn closes(&self, parked: Parked<C::Io>, place: Option<OwnedSemaphorePermit>) {
+        let Parked { client, share, .. } = parked;
+        let share = self.account.as_ref().map(|account| account.leaves(share));
+        let mut leaving = self.leaving.lock();
+        while leaving.try_join_next().is_some() {}
+        let closing = async move {
+            client.quit().await;
+            drop((share, place));
+        };
+        // Without a runtime everything ends.
+        if let Ok(runtime) = Handle::try_current() {
+            leaving.spawn_on(closing, &runtime);
         }
     }
 
@@ -263,24 +276,26 @@ impl<C: Connect> Pool<C> {
         self.state.lock().idle.front().map(|parked| parked.since)
     }
 
-    /// The longest idle connection.
-    pub(super) fn take_idle(&self) -> Option<Parked<C::Io>> {
-        self.state.lock().idle.pop_front()
+    /// Closes the longest idle connection; false: none is idle, or whoever has the last place will have it.
+    pub(super) fn closes_idle(&self) -> bool {
+        let found = self.idle_if(|_| true);
+        let is_found = found.is_some();
+        if let Some((parked, place)) = found {
+            self.closes(parked, Some(place));
+        }
+        is_found
     }
 
     /// Closes what was idle for too long, until the pool is closed; somebody has to run it.
     pub async fn tend(&self) {
         loop {
             let changed = self.changed.notified();
-            // While it says goodbye it still counts for the server, so it takes a place.  Without one nothing is idle.
-            let place = self.places.try_acquire();
-            let overdue = place.as_ref().ok().and_then(|_| self.overdue());
-            if let Some(Parked { client, share, .. }) = overdue {
-                client.quit().await;
-                drop(share);
+            let now = Instant::now();
+            let is_overdue = |parked: &Parked<C::Io>| parked.since + self.limits.idle <= now;
+            if let Some((parked, place)) = self.idle_if(is_overdue) {
+                self.closes(parked, Some(place));
                 continue;
             }
-            drop(place);
             let next = {
                 let state = self.state.lock();
                 if state.is_closed {
@@ -299,39 +314,31 @@ impl<C: Connect> Pool<C> {
         }
     }
 
-    /// Lends none any more, and says goodbye on those that are idle.
+    /// Lends none any more, says goodbye on those that are idle, and waits until all that are not lent are closed.
     pub async fn close(&self) {
         self.places.close();
-        let mut idle = {
+        let idle = {
             let mut state = self.state.lock();
             state.is_closed = true;
             std::mem::take(&mut state.idle)
         };
-        if let Some(account) = &self.account {
-            idle.extend(std::iter::from_fn(|| account.left()));
-        }
         self.changed.notify_waiters();
-        for Parked { client, share, .. } in idle {
-            client.quit().await;
-            drop(share);
+        for parked in idle {
+            self.closes(parked, None);
         }
+        let mut leaving = std::mem::take(&mut *self.leaving.lock());
+        while leaving.join_next().await.is_some() {}
     }
 
-    /// The longest idle connection, if that is too long.
-    fn overdue(&self) -> Option<Parked<C::Io>> {
-        // Who waited for it may have gone.
-        let unwanted = |account: &Arc<Account<C>>| {
-            let is_unwanted = !account.is_wanted();
-            is_unwanted.then(|| account.left()).flatten()
-        };
-        if let Some(left) = self.account.as_ref().and_then(unwanted) {
-            return Some(left);
-        }
-        let now = Instant::now();
+    /// The longest idle connection, if it is such a one, with a place: while it is closed it still counts for the server.
+    fn idle_if(
+        &self,
+        is_such: impl Fn(&Parked<C::Io>) -> bool,
+    ) -> Option<(Parked<C::Io>, OwnedSemaphorePermit)> {
         let mut state = self.state.lock();
-        let is_overdue = |parked: &Parked<C::Io>| parked.since + self.limits.idle <= now;
-        state.idle.front().filter(|first| is_overdue(first))?;
-        state.idle.pop_front()
+        state.idle.front().filter(|first| is_such(first))?;
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        Some((state.idle.pop_front()?, place))
     }
 
     /// An idle connection, or none: a new one may be made.
@@ -391,44 +398,31 @@ impl<C: Connect> Pool<C> {
 }
 
 impl<C: Connect> Lent<C> {
-    fn new(parked: Parked<C::Io>, pool: &Arc<Pool<C>>, permit: OwnedSemaphorePermit) -> Self {
-        pool.state.lock().lent += 1;
-        let Parked { client, share, .. } = parked;
-        let place = Place {
-            pool: pool.clone(),
-            share,
-            _permit: permit,
-        };
-        Self { client, place }
-    }
-
     /// Gives it back; it is closed if something is still under way on it, or its share of the account is wanted elsewhere.
-    pub fn give_back(self) {
-        let Self { client, mut place } = self;
-        if !client.is_idle() {
+    pub fn give_back(mut self) {
+        let Some((mut parked, permit)) = self.held.take_if(|(parked, _)| parked.client.is_idle())
+        else {
             return;
-        }
-        let share = place.share.take();
-        let pool = &place.pool;
-        let mut state = pool.state.lock();
-        if state.is_closed {
-            return;
-        }
-        let parked = Parked {
-            client,
-            since: Instant::now(),
-            share,
         };
-        match &pool.account {
-            Some(account) if account.is_wanted_elsewhere(&pool.waiting) => account.leaves(parked),
-            _ => state.idle.push_back(parked),
+        let pool = &self.pool;
+        parked.since = Instant::now();
+        let account = pool.account.as_ref();
+        let mut state = pool.state.lock();
+        if state.is_closed || account.is_some_and(|it| it.is_wanted_elsewhere(&pool.waiting)) {
+            drop(state);
+            pool.closes(parked, Some(permit));
+        } else {
+            state.idle.push_back(parked);
         }
     }
 }
 
-impl<C: Connect> Drop for Place<C> {
+impl<C: Connect> Drop for Lent<C> {
     fn drop(&mut self) {
         self.pool.state.lock().lent -= 1;
+        if let Some((parked, permit)) = self.held.take() {
+            self.pool.closes(parked, Some(permit));
+        }
         self.pool.changed.notify_waiters();
     }
 }
@@ -436,14 +430,16 @@ impl<C: Connect> Drop for Place<C> {
 impl<C: Connect> Deref for Lent<C> {
     type Target = Client<C::Io>;
 
+    #[expect(clippy::expect_used, reason = "nobody has one that was given back")]
     fn deref(&self) -> &Self::Target {
-        &self.client
+        &self.held.as_ref().expect("lent").0.client
     }
 }
 
 impl<C: Connect> DerefMut for Lent<C> {
+    #[expect(clippy::expect_used, reason = "nobody has one that was given back")]
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.client
+        &mut self.held.as_mut().expect("lent").0.client
     }
 }
 
@@ -466,7 +462,7 @@ mod tests {
         came: AtomicUsize,
         refuses: Mutex<Option<&'static str>>,
         silence: Option<Duration>,
-        /// How long it takes to say goodbye.
+        /// How long it takes to close a connection behind its last word.
         goodbye: Duration,
     }
 
@@ -485,16 +481,18 @@ mod tests {
             && let Ok(Ok(1..)) = tokio::time::timeout(silence, io.read_line(&mut line)).await
         {
             let answer: &[u8] = match line.as_str() {
-                "QUIT\r\n" => break,
+                "QUIT\r\n" => b"205 bye\r\n",
                 "DATE\r\n" => b"111 20260101000000\r\n",
                 _ => b"101 list\r\nREADER\r\n.\r\n",
             };
             let _ = io.write_all(answer).await;
+            if line == "QUIT\r\n" {
+                break;
+            }
             line.clear();
         }
         tokio::time::sleep(toy.goodbye).await;
         toy.open.fetch_sub(1, Ordering::Relaxed);
-        let _ = io.write_all(b"205 bye\r\n").await;
     }
 
     impl Connect for To {
@@ -622,7 +620,7 @@ mod tests {
         let mut asking = JoinSet::new();
         for turn in 0..60 {
             let pool = if turn % 3 == 0 { &one } else { &two };
-            asking.spawn(asks(pool.clone(), true));
+            asking.spawn(asks(pool.clone(), turn % 7 != 0));
         }
         asking.join_all().await;
         assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
@@ -653,6 +651,28 @@ mod tests {
         assert!(one.counts().1 > 0);
     }
 
+    /// So does a connection that was not let in.
+    #[tokio::test(start_paused = true)]
+    async fn one_that_was_turned_away_counts_until_the_server_has_closed_it() {
+        let toy = Arc::new(Toy {
+            goodbye: Duration::from_millis(200),
+            refuses: Mutex::new(Some("502 not you\r\n")),
+            ..Toy::default()
+        });
+        let limits = PoolLimits {
+            connections_max: 1,
+            idle: Duration::from_secs(60),
+            wait: Duration::from_secs(10),
+        };
+        let account = Account::new(1);
+        let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
+        let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+        assert!(one.lend().await.is_err());
+        *toy.refuses.lock() = None;
+        two.lend().await.unwrap().give_back();
+        assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+    }
+
     /// A connection that says goodbye still counts for the server.
     #[tokio::test(start_paused = true)]
     async fn nobody_takes_the_place_of_one_that_says_goodbye() {
@@ -671,6 +691,11 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(60_500)).await;
         let lent = pool.lend().await.unwrap();
         assert_eq!(toy.came.load(Ordering::Relaxed), 2);
+        assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+        // No more does that of one that is given up.
+        drop(lent);
+        let lent = pool.lend().await.unwrap();
+        assert_eq!(toy.came.load(Ordering::Relaxed), 3);
         assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
         drop(lent);
         settle().await;

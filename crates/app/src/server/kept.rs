@@ -67,8 +67,7 @@ pub(super) fn named(what: &[String]) -> Result<(Vec<MessageId<'_>>, Vec<Wildmat>
     Ok((ids, wildmats))
 }
 
-/// Lets groups and articles go, or says what would go; where one of the words is neither, nothing does.  On a thread that may wait:
-/// what readers have had already is kept first.
+/// Lets groups and articles go, or says what would go; where one of the words is neither, nothing does.  On a thread that may wait.
 pub(super) fn drop(
     service: &CServer<Upstream>,
     what: &[String],
@@ -76,8 +75,7 @@ pub(super) fn drop(
 ) -> Result<Value, String> {
     let (ids, wildmats) = named(what)?;
     let matches = |name: &str| wildmats.iter().any(|wildmat| wildmat.matches(name));
-    Handle::current().block_on(service.until_kept(&matches, &ids));
-    let dropped = service.keep().drop_kept(&matches, &ids, dry_run);
+    let dropped = Handle::current().block_on(service.let_go(&matches, &ids, dry_run));
     Ok(json!({
         "groups": dropped.groups,
         "articles": dropped.articles,

@@ -40,7 +40,7 @@ use tokio::task::JoinSet;
 
 use crate::access_log::{AccessLine, AccessLog};
 use crate::censor::Censor;
-use crate::keep::{Fetched, Keep, Kept, KeptFigures, group_and_date};
+use crate::keep::{Dropped, Fetched, Keep, Kept, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
@@ -216,10 +216,23 @@ impl<C: Connect> CServer<C> {
         &self.inner.keep
     }
 
+    /// Lets the groups that match go, with their overview and their articles, and articles by their message-ids; or only says what
+    /// would go, which waits for nothing.  What readers have had by now is kept first, so that all of it goes.
+    pub async fn let_go(
+        &self,
+        matches: &(dyn Fn(&str) -> bool + Sync),
+        ids: &[MessageId<'_>],
+        dry_run: bool,
+    ) -> Dropped {
+        if !dry_run {
+            self.until_kept(matches, ids).await;
+        }
+        self.inner.keep.drop_kept(matches, ids, dry_run)
+    }
+
     /// Waits a moment until what readers have had by now of articles with these message-ids, and of those that name a group first which
-    /// matches, is kept: whoever lets it go then lets all of it go.  What is still not kept by then, as its end has not come, is given to
-    /// those who read it, and never kept.
-    pub async fn until_kept(&self, matches: &(dyn Fn(&str) -> bool + Sync), ids: &[MessageId<'_>]) {
+    /// matches, is kept.  What is still not kept by then, as its end has not come, is given to those who read it, and never kept.
+    async fn until_kept(&self, matches: &(dyn Fn(&str) -> bool + Sync), ids: &[MessageId<'_>]) {
         let is_wanted = |id: &[u8], group: Option<&str>| {
             ids.iter().any(|it| it.as_bytes() == id) || group.is_some_and(matches)
         };

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::capabilities::Capabilities;
 use super::error::{ClientError, Fault, Said};
-use super::incoming::{Incoming, Line};
+use super::incoming::{Incoming, LINES_OCTETS_MAX, Line};
 use super::remote::{Remote, Times};
 use crate::deflate::Deflatable;
 use crate::stream::Stream;
@@ -276,21 +276,47 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
     /// # Errors
     /// As [`Client::piece`].
     pub async fn line(&mut self, doing: &'static str) -> Result<Option<&[u8]>, ClientError> {
+        loop {
+            match self.next_line(doing).await? {
+                Line::Whole(from, to) => return Ok(Some(self.incoming.get(from, to))),
+                Line::End => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same; it says also where a line was left out, which gives no octets.
+    ///
+    /// # Errors
+    /// As [`Client::piece`].
+    pub async fn line_or_gap(
+        &mut self,
+        doing: &'static str,
+    ) -> Result<Option<Option<&[u8]>>, ClientError> {
+        Ok(match self.next_line(doing).await? {
+            Line::Whole(from, to) => Some(Some(self.incoming.get(from, to))),
+            Line::End => None,
+            _ => Some(None),
+        })
+    }
+
+    /// What is next in a block: a line, the end, or one that is left out.
+    async fn next_line(&mut self, doing: &'static str) -> Result<Line, ClientError> {
         self.begin_block(doing)?;
         let found = loop {
             match self.incoming.line() {
-                Line::Whole(from, to) => break Some((from, to)),
-                Line::End => break None,
-                Line::LeftOut => self.left_out += 1,
                 Line::More => self.read(doing).await?,
+                Line::TooMuch => return Err(self.too_large(doing, LINES_OCTETS_MAX)),
+                found => break found,
             }
         };
         self.is_broken = false;
-        let Some((from, to)) = found else {
-            self.end_block();
-            return Ok(None);
-        };
-        Ok(Some(self.incoming.get(from, to)))
+        match found {
+            Line::End => self.end_block(),
+            Line::LeftOut => self.left_out += 1,
+            _ => {}
+        }
+        Ok(found)
     }
 
     /// How long the server's system took to answer when the connection was made, however busy the server is; zero of a connection that

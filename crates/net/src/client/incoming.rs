@@ -17,6 +17,9 @@ pub const STATUS_OCTETS_MAX: usize = 4 << 10;
 /// References, Path and Xref in it.
 pub const BLOCK_LINE_OCTETS_MAX: usize = 32 << 10;
 
+/// All lines of one answer, CRLFs included: some ten times what the longest list of groups has.
+pub const LINES_OCTETS_MAX: usize = 256 << 20;
+
 /// What is done with the octets of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
@@ -28,6 +31,8 @@ pub(super) enum Line {
     LeftOut,
     /// The line that ends a block.
     End,
+    /// The lines are more than [`LINES_OCTETS_MAX`].
+    TooMuch,
 }
 
 #[derive(Debug)]
@@ -38,6 +43,8 @@ pub(super) struct Incoming {
     status: LineSplitter,
     lines: LineSplitter,
     block: BlockSplitter,
+    /// Octets of lines of this block.
+    lines_octets: usize,
 }
 
 impl Incoming {
@@ -49,6 +56,7 @@ impl Incoming {
             status: LineSplitter::new(STATUS_OCTETS_MAX),
             lines: LineSplitter::new(BLOCK_LINE_OCTETS_MAX),
             block: BlockSplitter::default(),
+            lines_octets: 0,
         }
     }
 
@@ -95,25 +103,23 @@ impl Incoming {
     pub(super) fn line(&mut self) -> Line {
         let front = self.octets.get(self.from..self.to).unwrap_or_default();
         let at = self.from;
-        match self.lines.next(front) {
-            Split::Incomplete { used } => {
-                self.from += used;
-                Line::More
-            }
-            Split::Line { line: b".", used } => {
-                self.from += used;
+        let split = self.lines.next(front);
+        let (Split::Incomplete { used } | Split::Line { used, .. } | Split::Bad { used, .. }) =
+            split;
+        self.from += used;
+        self.lines_octets += used;
+        match split {
+            Split::Line { line: b".", .. } => {
+                self.lines_octets = 0;
                 Line::End
             }
-            Split::Line { line, used } => {
+            _ if self.lines_octets > LINES_OCTETS_MAX => Line::TooMuch,
+            Split::Incomplete { .. } => Line::More,
+            Split::Line { line, .. } => {
                 let dot = usize::from(line.first() == Some(&b'.'));
-                let end = at + line.len();
-                self.from += used;
-                Line::Whole(at + dot, end)
+                Line::Whole(at + dot, at + line.len())
             }
-            Split::Bad { used, .. } => {
-                self.from += used;
-                Line::LeftOut
-            }
+            Split::Bad { .. } => Line::LeftOut,
         }
     }
 
@@ -165,6 +171,26 @@ mod tests {
         assert_eq!(incoming.line(), Line::LeftOut);
         assert_eq!(incoming.line(), Line::End);
         assert!(incoming.is_empty());
+    }
+
+    /// Lists were taken for ever.
+    #[test]
+    fn lines_without_an_end_are_too_much() {
+        let mut incoming = Incoming::new();
+        for (octets, expected) in [
+            (LINES_OCTETS_MAX - 6, Line::End),
+            (LINES_OCTETS_MAX - 4, Line::TooMuch),
+        ] {
+            incoming.lines_octets = octets;
+            put(&mut incoming, b"a\r\n\0\r\n.\r\n");
+            let (mut line, mut last) = (0, Line::More);
+            while !matches!(last, Line::End | Line::TooMuch) {
+                assert!(line < 3);
+                line += 1;
+                last = incoming.line();
+            }
+            assert_eq!(last, expected);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use account::Account;
 pub use capabilities::{CAPABILITIES_OCTETS_MAX, Capabilities};
 pub use connection::{Client, PIPELINED_MAX, Piece};
 pub use error::{ClientError, Fault};
-pub use incoming::{BLOCK_LINE_OCTETS_MAX, BUFFER_OCTETS, STATUS_OCTETS_MAX};
+pub use incoming::{BLOCK_LINE_OCTETS_MAX, BUFFER_OCTETS, LINES_OCTETS_MAX, STATUS_OCTETS_MAX};
 pub use pool::{Connect, Lent, Pool, PoolLimits};
 pub use reach::{Reach, Secured};
 pub use remote::{Login, Remote, Security, Times};

@@ -81,6 +81,11 @@ pub(super) fn of_the_cache() -> Vec<Fixed> {
             "no real one has a tenth of it; longer ones are left out",
         ),
         row(
+            "All lines of an upstream server's answer: a list, or the overview of a range",
+            octets(newsreel_net::client::LINES_OCTETS_MAX as u64),
+            "some ten times the longest list of groups; of a longer one the connection is closed, and the answer is that the server cannot be asked",
+        ),
+        row(
             "Commands that wait for an upstream server's answers on one connection",
             format!("{} commands", newsreel_net::client::PIPELINED_MAX),
             "they fit into what any system buffers, so that sending them waits for nothing",

@@ -344,7 +344,9 @@ impl<C: Connect> CServer<C> {
             let blocks = known.await?.map_or_else(Vec::new, |known| known.blocks);
             let place = match (lines(&blocks, one).next(), blocks.first()) {
                 (Some((_, line)), _) => Place::Named(message_id(line).unwrap_or_default().to_vec()),
-                (None, Some((_, block))) if block.asked() >> place_of(number).1 & 1 == 1 => {
+                (None, Some((_, block)))
+                    if (block.asked() & !block.there()) >> place_of(number).1 & 1 == 1 =>
+                {
                     Place::Nowhere
                 }
                 _ => Place::There,

@@ -258,7 +258,8 @@ fn keep_arrivals(
     }
     let known = |number: &ArticleNumber| {
         let (block, place) = place_of(*number);
-        keep.block(name, block).line(place).is_some()
+        let block = keep.block(name, block);
+        block.line(place).is_some_and(|line| !line.is_empty())
     };
     // The server's own lines stay, unless they are made.
     let new = told.iter().copied();

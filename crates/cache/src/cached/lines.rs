@@ -3,7 +3,7 @@
 //! A window is told when its lines are kept, while those behind it are still coming; who waits for it looks at what is kept then.
 //! No more is fetched at once than the settings of this file say, so that of what nobody reads any more little comes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use newsreel_net::client::Connect;
@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use super::Inner;
 use super::flights::{Flight, Landed, Landing, Wanted};
-use super::numbers::{Numbers, numbered, span};
-use crate::keep::{BLOCK_NUMBERS, KeptGroup, place_of};
+use super::numbers::{Numbers, number_at, numbered, span};
+use crate::keep::{BLOCK_NUMBERS, Keep, KeptGroup, each_of, place_of, places_in};
 use crate::remote::TakeLines;
 
 /// Blocks of a window: 256 numbers, so that the first lines go to the reader soon.
@@ -171,6 +171,24 @@ async fn came(landing: &Landing) -> Result<(), ServiceError> {
     }
 }
 
+/// The numbers of a range that the server listed not too long ago and that have no line yet: they are there also if none comes, and an
+/// empty one stands for it.
+fn listed<'l>(
+    keep: &Keep,
+    name: &Arc<str>,
+    (low, high): Numbers,
+    (now, refresh_s): (UnixTime, u64),
+) -> BTreeMap<ArticleNumber, &'l [u8]> {
+    let mut all = BTreeMap::new();
+    for number in place_of(low).0..=place_of(high).0 {
+        let block = keep.block(name, number);
+        let listed = block.covered(now, refresh_s) & !block.asked();
+        let listed = each_of(listed & places_in(number, low, high));
+        all.extend(listed.map(|place| (number_at(number, place), &[][..])));
+    }
+    all
+}
+
 /// Keeps lines as they come.
 struct Telling<'w, C: Connect> {
     inner: &'w Inner<C>,
@@ -185,11 +203,15 @@ struct Telling<'w, C: Connect> {
 impl<C: Connect> TakeLines for Telling<'_, C> {
     async fn window(&mut self, range: Numbers, rows: OverviewRows) {
         let (name, high, now) = (Arc::clone(self.name), self.high, self.now);
+        let refresh_s = self.inner.settings.refresh_s;
         let telling = self.inner.on_disk(move |keep| {
             // Where the mark fell meanwhile the group is another one, and these are lines of the old one.
             if keep.group(&name).is_some_and(|group| group.high >= high) {
                 let lines = rows.text().split(|octet| *octet == b'\n');
-                keep.tell(&name, &[range], lines.filter_map(numbered), now);
+                let lines: BTreeMap<_, _> = lines.filter_map(numbered).collect();
+                let mut all = listed(keep, &name, range, (now, refresh_s));
+                all.extend(lines);
+                keep.tell(&name, &[range], all.into_iter(), now);
             }
         });
         let told = telling.await;

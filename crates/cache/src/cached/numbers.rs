@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use newsreel_net::client::Connect;
-use newsreel_service::{ArticleBuf, Direction, NewsService as _, OverviewRows, ServiceError};
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Direction, NewsService as _, OverviewRows, Part, ServiceError,
+};
 use newsreel_wire::overview::message_id;
 use newsreel_wire::range::parse_number;
 use newsreel_wire::{ArticleNumber, GroupId};
@@ -12,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::lines::{Asked, WINDOW_BLOCKS};
-use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, each_of, place_of, places_in};
+use crate::keep::{BLOCK_NUMBERS, Block, Keep, KeptGroup, each_of, place_of, places_in};
 
 /// Blocks whose numbers are asked for at once: about eight thousand.
 const NUMBER_BLOCKS: u64 = 64;
@@ -252,8 +254,12 @@ impl<C: Connect> Inner<C> {
             from = listing.await?;
         }
         let name = Arc::clone(name);
-        self.on_disk(move |keep| keep.compare(&name, range, &listed, now))
-            .await
+        let comparing = self.on_disk(move |keep| {
+            keep.compare(&name, range, &listed, now);
+            // By now they may be told.
+            keep.forget_lines(&name, &without_line(keep, &name, range));
+        });
+        comparing.await
     }
 
     pub(super) async fn numbers_in(
@@ -345,10 +351,10 @@ impl<C: Connect> Inner<C> {
             let Some(known) = known.await? else {
                 return self.there.neighbour(id, number, direction, out).await;
             };
-            let mut present = present(&known.blocks, window);
+            let mut all = present(&known.blocks, window);
             let nearest = match direction {
-                Direction::Next => present.next(),
-                Direction::Last => present.last(),
+                Direction::Next => all.next(),
+                Direction::Last => all.last(),
             };
             at = match (nearest, direction) {
                 (Some(nearest), _) => nearest,
@@ -367,6 +373,11 @@ impl<C: Connect> Inner<C> {
             if let Some(line) = line.and_then(|(_, line)| message_id(line)) {
                 out.clear();
                 out.set_id(line);
+                return Ok(Some(nearest));
+            }
+            let is_there = present(&known.blocks, one).next().is_some();
+            let query = ArticleQuery::ByNumber(id, nearest);
+            if is_there && self.there.article(query, Part::Stat, out).await?.is_some() {
                 return Ok(Some(nearest));
             }
         }
@@ -419,6 +430,18 @@ fn told(
     None
 }
 
+/// The numbers of a range that are there without a line that can be read: an empty one stands for it.
+fn without_line(keep: &Keep, name: &Arc<str>, range: Numbers) -> Vec<ArticleNumber> {
+    let mut all = Vec::new();
+    for number in place_of(range.0).0..=place_of(range.1).0 {
+        let block = keep.block(name, number);
+        let lines = block.lines_of(places_in(number, range.0, range.1));
+        let empty = lines.filter(|(_, line)| line.is_empty());
+        all.extend(empty.map(|(place, _)| number_at(number, place)));
+    }
+    all
+}
+
 /// The lines that are known.
 pub(super) fn lines(
     blocks: &Blocks,
@@ -426,12 +449,12 @@ pub(super) fn lines(
 ) -> impl Iterator<Item = (ArticleNumber, &[u8])> {
     blocks.iter().flat_map(move |(number, block)| {
         let places = places_in(*number, range.0, range.1);
-        let lines = block.lines_of(places);
+        let lines = block.lines_of(places).filter(|(_, line)| !line.is_empty());
         lines.map(move |(place, line)| (number_at(*number, place), line))
     })
 }
 
 /// The number at a place of a block.
-fn number_at(block: u64, place: u8) -> ArticleNumber {
+pub(super) fn number_at(block: u64, place: u8) -> ArticleNumber {
     ArticleNumber(block * BLOCK_NUMBERS + u64::from(place))
 }

@@ -1,6 +1,7 @@
 //! Articles, whole or in part, as the server has them.
 //!
 //! What comes under an id or a number that was not asked for is not passed on, and says nothing of what was: the server has failed.
+//! So it is where it says that no group or article is selected: only 430, and 423 of a number, say that an article is not there.
 
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, ArticleQuery, Found, Part, ServiceError};
@@ -43,6 +44,10 @@ enum Which<'a> {
 }
 
 impl Which<'_> {
+    const fn is_number(self) -> bool {
+        matches!(self, Self::Number(_))
+    }
+
     /// Whether it is this that a server answers with.
     fn is(self, number: ArticleNumber, id: &[u8]) -> bool {
         match self {
@@ -82,22 +87,20 @@ where
         client.command(&[b"GROUP", group.as_bytes()])?;
     }
     ask(client, verb, which)?;
-    if group.is_some() {
-        marks_of(client).await?;
-    }
+    let has_group = group.is_none() || marks_of(client).await?.is_some();
     out.clear();
     out.storage_mut().clear();
-    let is_there = told(client, which, part, |id| out.set_id(id)).await?;
+    let is_there = told(client, (which, has_group), part, |id| out.set_id(id)).await?;
     if is_there && part != Part::Stat {
         client.block(verb, octets_max, out.storage_mut()).await?;
     }
     Ok(is_there)
 }
 
-/// Takes the status line, with the message-id; false: it is not there.
+/// Takes the status line, with the message-id; false: it is not there, as where the group of a number is not.
 async fn told<Io>(
     client: &mut Client<Io>,
-    which: Which<'_>,
+    (which, has_group): (Which<'_>, bool),
     part: Part,
     mut id_is: impl FnMut(&[u8]),
 ) -> Result<bool, ClientError>
@@ -107,7 +110,9 @@ where
     let (verb, found) = command_of(part);
     match client.reply(verb).await? {
         code if code == found => {}
-        411 | 412 | 420 | 423 | 430 => return Ok(false),
+        430 => return Ok(false),
+        423 if which.is_number() => return Ok(false),
+        411 | 412 | 420 if which.is_number() && !has_group => return Ok(false),
         code => return Err(client.refused(verb, code)),
     }
     let said = numbered(client.text(), b' ').and_then(|(number, rest)| {
@@ -125,7 +130,7 @@ where
 /// Takes the answer to ARTICLE as it comes; whether it is there.
 async fn taken<Io>(
     client: &mut Client<Io>,
-    which: Which<'_>,
+    asked: (Which<'_>, bool),
     octets_max: usize,
     take: &mut impl Take,
 ) -> Result<bool, ClientError>
@@ -133,7 +138,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     const VERB: &str = "ARTICLE";
-    if !told(client, which, Part::Whole, |id| take.begins(Some(id))).await? {
+    if !told(client, asked, Part::Whole, |id| take.begins(Some(id))).await? {
         return Ok(false);
     }
     let mut octets = 0;
@@ -165,9 +170,13 @@ impl<C: Connect> One<C> {
             for number in rest {
                 ask(&mut client, "ARTICLE", Which::Number(*number))?;
             }
-            marks_of(&mut client).await?;
+            let has_group = marks_of(&mut client).await?.is_some();
+            if has_group {
+                self.has_selected(group);
+            }
             while let Some((number, behind)) = rest.split_first() {
-                if !taken(&mut client, Which::Number(*number), most, take).await? {
+                let asked = (Which::Number(*number), has_group);
+                if !taken(&mut client, asked, most, take).await? {
                     take.begins(None);
                 }
                 rest = behind;
@@ -186,11 +195,18 @@ impl<C: Connect> One<C> {
         let most = self.common.settings.article_octets_max;
         let mut rest = ids;
         asked!(self, client => {
+            let group = self.group_for_ids();
+            if let Some(group) = &group {
+                client.command(&[b"GROUP", group.as_bytes()])?;
+            }
             for id in rest {
                 ask(&mut client, "ARTICLE", Which::Id(id.as_bytes()))?;
             }
+            if group.is_some() {
+                marks_of(&mut client).await?;
+            }
             while let Some((id, behind)) = rest.split_first() {
-                if !taken(&mut client, Which::Id(id.as_bytes()), most, take).await? {
+                if !taken(&mut client, (Which::Id(id.as_bytes()), true), most, take).await? {
                     self.said_missing(*id);
                     take.passes();
                 }
@@ -209,9 +225,15 @@ impl<C: Connect> One<C> {
     ) -> Result<bool, ServiceError> {
         let most = self.common.settings.article_octets_max;
         Ok(asked!(self, client => {
-            let which = Which::Id(id.as_bytes());
+            let (which, group) = (Which::Id(id.as_bytes()), self.group_for_ids());
+            if let Some(group) = &group {
+                client.command(&[b"GROUP", group.as_bytes()])?;
+            }
             ask(&mut client, "ARTICLE", which)?;
-            taken(&mut client, which, most, take).await
+            if group.is_some() {
+                marks_of(&mut client).await?;
+            }
+            taken(&mut client, (which, true), most, take).await
         }))
     }
 
@@ -232,7 +254,8 @@ impl<C: Connect> One<C> {
         };
         let most = self.common.settings.article_octets_max;
         let is_there = asked!(self, client => {
-            fetch(&mut client, group.as_deref(), which, part, most, out).await
+            let selected = group.clone().or_else(|| self.group_for_ids());
+            fetch(&mut client, selected.as_deref(), which, part, most, out).await
         });
         if !is_there {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Asking: a connection is lent, used, and given back; one that turns out to be closed is replaced once.
+//! Asking: a connection is lent, used, and given back; one that turns out to be closed is replaced once.  Once, too, is asked again
+//! whoever wants a group selected.
 //!
 //! What goes wrong is logged here, once; whoever asked is told only that it did.
 
@@ -31,7 +32,12 @@ macro_rules! asked {
                     $client.give_back();
                     break answer;
                 }
-                Err(error) if !is_again && crate::remote::ask::is_stale(&error) => is_again = true,
+                Err(error)
+                    if !is_again
+                        && (crate::remote::ask::is_stale(&error) || $server.learns(&error)) =>
+                {
+                    is_again = true;
+                }
                 Err(error) => return Err($server.failed(&error)),
             }
         }

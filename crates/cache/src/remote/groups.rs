@@ -71,6 +71,7 @@ impl<C: Connect> One<C> {
             return Ok(None);
         };
         self.no_groups.remove(name.as_str());
+        self.has_selected(name.as_str());
         let id = self.common.names.lock().id(name).ok_or(NO_ANSWER)?;
         Ok(Some(GroupInfo {
             id,

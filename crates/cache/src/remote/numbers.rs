@@ -51,7 +51,8 @@ where
 
 /// Takes overview lines as they come.
 pub(crate) trait TakeLines: Send {
-    /// All lines have come that are there of a range: the next that was asked for, or its beginning where that were too many.
+    /// All lines have come that are there of a range: the next that was asked for, or its beginning where that were too many.  Of one
+    /// that cannot be read there is the number alone.
     fn window(
         &mut self,
         range: (ArticleNumber, ArticleNumber),
@@ -73,42 +74,56 @@ where
     client.command(&[over, range.as_bytes()])
 }
 
-/// Takes the answer to it, each line with its number.
+/// Takes the answer to it, each line with its number.  Of one that cannot be read nothing is there but the number; where not even that
+/// can be read, it may be any between its neighbours'.
 async fn overview_lines<Io>(
     client: &mut Client<Io>,
-    (low, high): (u64, u64),
+    ((low, high), has_group): ((u64, u64), bool),
     mut take: impl FnMut(ArticleNumber, &[u8]),
 ) -> Result<(), ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
+    let take_gap = |take: &mut dyn FnMut(ArticleNumber, &[u8]), from: u64, to: u64| {
+        (from..=to).for_each(|number| take(ArticleNumber(number), &[]));
+    };
     match client.reply("OVER").await? {
         224 => {
-            let mut last = low.saturating_sub(1);
-            while let Some(line) = client.line("OVER").await? {
-                // In order and each once, as asked for; what is no overview line is left out.
-                if let Some((number, fields)) = numbered(line, b'\t')
-                    && number.0 > last
-                    && number.0 <= high
-                    && OverviewFields::parse(fields).is_ok()
-                {
-                    last = number.0;
-                    take(number, fields);
+            let (mut next, mut is_gap) = (low, false);
+            while let Some(line) = client.line_or_gap("OVER").await? {
+                let Some((number, fields)) = line.and_then(|line| numbered(line, b'\t')) else {
+                    is_gap = true;
+                    continue;
+                };
+                // In order and each once, as asked for.
+                if number.0 < next || number.0 > high {
+                    continue;
                 }
+                if is_gap {
+                    take_gap(&mut take, next, number.0 - 1);
+                }
+                let is_line = OverviewFields::parse(fields).is_ok();
+                take(number, if is_line { fields } else { &[] });
+                (next, is_gap) = (number.0 + 1, false);
+            }
+            if is_gap {
+                take_gap(&mut take, next, high);
             }
             Ok(())
         }
-        412 | 420 | 423 => Ok(()),
+        // RFC 2980 has 420 for a range without articles.
+        420 | 423 => Ok(()),
+        412 if !has_group => Ok(()),
         code => Err(client.refused("OVER", code)),
     }
 }
 
-/// Takes the overview lines of a window, each with its number.
+/// Takes the overview lines of a window that can be read, each with its number.
 async fn overview_window<Io>(
     client: &mut Client<Io>,
     group: &str,
     window: (u64, u64),
-    take: impl FnMut(ArticleNumber, &[u8]),
+    mut take: impl FnMut(ArticleNumber, &[u8]),
 ) -> Result<Option<Marks>, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
@@ -116,7 +131,12 @@ where
     client.command(&[b"GROUP", group.as_bytes()])?;
     ask_overview(client, window)?;
     let marks = marks_of(client).await?;
-    overview_lines(client, window, take).await?;
+    let taking = overview_lines(client, (window, marks.is_some()), |number, line| {
+        if !line.is_empty() {
+            take(number, line);
+        }
+    });
+    taking.await?;
     Ok(marks)
 }
 
@@ -241,10 +261,14 @@ impl<C: Connect> One<C> {
                 ask_overview(&mut client, (low.0, high.0))?;
             }
             let is_there = marks_of(&mut client).await?.is_some();
+            if is_there {
+                self.has_selected(group);
+            }
             while let Some(((low, high), behind)) = rest.split_first() {
                 let mut rows = OverviewRows::default();
                 let mut room = Room::new(&mut rows, octets_max);
-                let taking = overview_lines(&mut client, (low.0, high.0), |number, line| {
+                let window = ((low.0, high.0), is_there);
+                let taking = overview_lines(&mut client, window, |number, line| {
                     room.take(number, line);
                 });
                 taking.await?;

@@ -1,12 +1,12 @@
 //! One server elsewhere: its connections, what it can do, and the list of its groups.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use newsreel_host::Clock;
 use newsreel_net::LineLimit;
-use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Pool};
+use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Fault, Pool};
 use newsreel_service::posting::IdMaker;
 use newsreel_service::{Reject, ServiceError};
 use newsreel_wire::{MessageId, UnixTime};
@@ -65,6 +65,10 @@ pub(super) struct One<C: Connect> {
     /// Groups that it said it does not have.
     pub(super) no_groups: Cache<Box<str>, NoGroup>,
     pub(super) lines: LineLimit,
+    /// The group that was selected last.
+    selected: Mutex<Option<Arc<str>>>,
+    /// It tells of no message-id before a group is selected.
+    wants_group: AtomicBool,
 }
 
 impl<C: Connect> fmt::Debug for One<C> {
@@ -121,12 +125,39 @@ impl<C: Connect> One<C> {
             missing: Cache::new(MISSING_IDS_MAX),
             no_groups: Cache::new(MISSING_GROUPS_MAX),
             lines: LineLimit::default(),
+            selected: Mutex::default(),
+            wants_group: AtomicBool::new(false),
         }
     }
 
     /// Whether it said what it can do.
     pub(super) fn is_known(&self) -> bool {
         self.capabilities.lock().is_some()
+    }
+
+    /// A group was selected.
+    pub(super) fn has_selected(&self, group: &str) {
+        let mut selected = self.selected.lock();
+        if selected.as_deref() != Some(group) {
+            *selected = Some(group.into());
+        }
+    }
+
+    /// The group to select before it is asked by message-id, where it wants one: the last, as any will do.
+    pub(super) fn group_for_ids(&self) -> Option<Arc<str>> {
+        let wants_group = self.wants_group.load(Ordering::Relaxed);
+        wants_group.then(|| self.selected.lock().clone()).flatten()
+    }
+
+    /// Whether asking again may help, as it said that no group or article is selected.
+    pub(super) fn learns(&self, error: &ClientError) -> bool {
+        let code = match error.fault {
+            Fault::Refused { code, .. } => code,
+            _ => 0,
+        };
+        let is_wanted = matches!(code, 411 | 412 | 420) && self.selected.lock().is_some();
+        self.wants_group.fetch_or(is_wanted, Ordering::Relaxed);
+        is_wanted
     }
 
     /// Whether it said that it can do this.

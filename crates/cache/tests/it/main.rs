@@ -8,6 +8,7 @@ mod let_go;
 mod limited;
 mod lists;
 mod made;
+mod odd;
 mod posting;
 mod prefetch;
 mod several;

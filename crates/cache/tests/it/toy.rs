@@ -41,6 +41,8 @@ pub(crate) struct Toy {
     /// It sends so many octets of its answer to a command, once, and the rest when it is told to; if it is down by then it ends the
     /// connection instead.
     pub(crate) holds: Option<(&'static str, usize, Arc<Notify>)>,
+    /// It tells of no message-id before a group is selected; whether one is.
+    pub(crate) has_selected: Option<bool>,
 }
 
 /// The way to it.
@@ -96,6 +98,12 @@ impl Toy {
         self.asked.push(command.to_owned());
         if let Some((_, answer)) = self.says.filter(|(to, _)| *to == command) {
             return answer.to_owned();
+        }
+        if let Some(has_selected) = &mut self.has_selected {
+            *has_selected |= command.starts_with("GROUP ");
+            if !*has_selected && command.contains(" <") {
+                return "412 no group\r\n".to_owned();
+            }
         }
         let words: Vec<&str> = command.split(' ').collect();
         let article =

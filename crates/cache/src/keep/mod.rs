@@ -32,7 +32,7 @@ use newsreel_store::StoreReader;
 use newsreel_wire::article::{ArticleFacts, Headers};
 use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, IdHash, MessageId, UnixTime};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
@@ -84,6 +84,10 @@ const SEGMENTS_MIN: u64 = 8;
 
 /// ... and so many where they may be small enough.
 const SEGMENTS_USUAL: u64 = 16;
+
+/// So many groups that are not there are noted at most while nobody knows what the table has: readers name them.  One more comes
+/// back with its table, until the server is asked for it again.
+const UNREAD_GONE_MAX: usize = 10_000;
 
 /// After so many checkpoints for which there is no table it is tried to open it again: with one every 5 seconds each minute.
 const CHECKPOINTS_IN_VAIN: u32 = 12;
@@ -304,9 +308,8 @@ struct Made {
 pub struct Keep {
     disk: Arc<dyn Disk>,
     settings: KeepSettings,
-    key: OnceLock<[u8; 32]>,
-    /// For what is in memory only, until the key is had.
-    key_meanwhile: [u8; 32],
+    /// Of the table; until that can be used one for what is in memory only.
+    key: RwLock<[u8; 32]>,
     made: Made,
     table: Table,
     reader: OnceLock<Arc<StoreReader>>,
@@ -372,8 +375,7 @@ impl Keep {
         Ok(Self {
             disk: Arc::clone(disk),
             settings: settings.clone(),
-            key: OnceLock::new(),
-            key_meanwhile: random_bytes()?,
+            key: RwLock::new(random_bytes()?),
             made: Made {
                 wanted: settings.makes_lines,
                 octets_max: match settings.large_octets {
@@ -416,11 +418,11 @@ impl Keep {
         };
         self.disk.sync_dir(directory)?;
         self.pins.read(&self.table)?;
-        self.reload_groups()?;
-        // It was of the key meanwhile.
+        // What is in memory is of the key before.
+        *self.key.write() = key;
         self.in_memory.clear();
+        self.reload_groups()?;
         self.reader.get_or_init(|| articles.reader());
-        self.key.get_or_init(|| key);
         *begun = Some(articles);
         Ok(())
     }
@@ -527,7 +529,7 @@ impl Keep {
     /// The hash under which an article is kept.
     #[must_use]
     pub fn id_hash(&self, id: MessageId<'_>) -> IdHash {
-        id_hash(self.key.get().unwrap_or(&self.key_meanwhile), id)
+        id_hash(&self.key.read(), id)
     }
 
     /// An article, which is asked for at this time, if it is in memory; never waits.

@@ -14,21 +14,24 @@ use super::block::{Block, place_of, places_in};
 use super::error::Result;
 use super::group::KeptGroup;
 use super::table::{Change, Fault, Table};
-use super::{BLOCK_NUMBERS, Keep};
+use super::{BLOCK_NUMBERS, Keep, UNREAD_GONE_MAX};
 
 /// The groups that are kept.
 #[derive(Debug)]
 pub(super) struct Groups {
     rows: HashMap<Box<str>, Arc<KeptGroup>>,
+    /// The first high mark that was told of each while nobody knows what the table has; none: that is known.
+    firsts: Option<HashMap<Box<str>, ArticleNumber>>,
     overview_octets: u64,
     overview_octets_max: u64,
 }
 
 impl Groups {
-    /// None; so many octets of overview may be kept.
+    /// None until the table is read; so many octets of overview may be kept.
     pub(super) fn new(overview_octets_max: u64) -> Self {
         Self {
             rows: HashMap::new(),
+            firsts: Some(HashMap::new()),
             overview_octets: 0,
             overview_octets_max,
         }
@@ -42,6 +45,7 @@ impl Groups {
         })?;
         Ok(Self {
             rows,
+            firsts: None,
             overview_octets,
             overview_octets_max,
         })
@@ -75,6 +79,9 @@ impl Groups {
     /// A group as it is now.
     fn put(&mut self, name: &str, group: KeptGroup) {
         let octets = group.overview_octets;
+        if let Some(firsts) = &mut self.firsts {
+            firsts.entry(name.into()).or_insert(group.high);
+        }
         let old = self.rows.insert(name.into(), Arc::new(group));
         let had = old.map_or(0, |old| old.overview_octets);
         self.overview_octets = self.overview_octets - had + octets;
@@ -120,6 +127,16 @@ struct Going {
     below: Option<u64>,
     /// ... and lines of that one: it without them, and their articles.
     cut: Option<(Block, Vec<IdHash>)>,
+}
+
+impl Going {
+    /// All of it.
+    const fn all() -> Self {
+        Self {
+            below: Some(u64::MAX),
+            cut: None,
+        }
+    }
 }
 
 impl Keep {
@@ -215,12 +232,23 @@ impl Keep {
     /// A table that was opened again takes what was told of groups since it was durable: what is in memory is newer always.  No
     /// block may be in memory.
     pub(super) fn take_newer(&self, groups: &mut Groups) -> Result<()> {
-        let known = self.groups.lock().rows.clone();
+        let (known, firsts) = {
+            let known = self.groups.lock();
+            (known.rows.clone(), known.firsts.clone().unwrap_or_default())
+        };
         for (name, group) in known {
             let (name, mut group): (Arc<str>, _) = (name.into(), KeptGroup::clone(&group));
             let old = groups.rows.get(&*name).map(Arc::clone);
-            let going = self.going(&name, old.as_deref(), &mut group);
-            if old.is_none_or(|old| *old != group) {
+            let mut going = self.going(&name, old.as_deref(), &mut group);
+            let first = firsts.get(&*name);
+            if old
+                .as_ref()
+                .zip(first)
+                .is_some_and(|(old, first)| *first < old.high)
+            {
+                going = Going::all();
+            }
+            if going.below.is_some() || old.is_none_or(|old| *old != group) {
                 let gone = self.put_row(&name, &mut group, &going)?;
                 groups.put(&name, group);
                 self.forget_in_memory(&gone, None);
@@ -251,7 +279,11 @@ impl Keep {
     /// The server says that there is no such group.
     pub fn remove_group(&self, name: &str) {
         let _changing = self.changing.lock();
-        if !self.groups.lock().remove(name) {
+        let (was_known, is_unread) = {
+            let mut groups = self.groups.lock();
+            (groups.remove(name), groups.firsts.is_some())
+        };
+        if !was_known && !(is_unread && self.renewed.lock().len() < UNREAD_GONE_MAX) {
             return;
         }
         let changed = self.table.change(false, |change| {

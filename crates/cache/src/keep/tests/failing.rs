@@ -226,3 +226,78 @@ fn damage_behind_a_disk_that_came_back_begins_anew() {
     keep.in_memory.clear();
     assert!(is_there(&keep, 2, 900));
 }
+
+/// What was told of groups before the disk could be used was not held against what lies there: a group that had gone, or was another
+/// one meanwhile, had its old lines again, and articles were looked for under hashes that no row has.
+#[test]
+fn what_was_told_of_groups_before_the_disk_could_be_used_holds() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let names = ["gone", "fell", "cut", "same", "again"];
+    let [gone, fell, cut, same, again] = names.map(Arc::<str>::from);
+    let all = [&gone, &fell, &cut, &same, &again];
+    let firsts = [1, 101, 201, 301, 401];
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    for (name, first) in all.iter().zip(firsts) {
+        keep.put_group(name, group(first, 500, 5));
+        tell(&keep, name, first, first + 49, 10);
+        let articles: Vec<_> = (first..first + 50)
+            .map(|n| article(&keep, n, 100))
+            .collect();
+        keep.keep_articles(&articles, NOW);
+    }
+    keep.checkpoint();
+    drop(keep);
+    faulty.add(Fault::new(Op::Open, TABLE, Effect::Medium).forever());
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.remove_group(&gone);
+    keep.put_group(&fell, group(101, 120, 9));
+    keep.put_group(&fell, group(101, 700, 10));
+    keep.put_group(&cut, group(231, 700, 10));
+    keep.put_group(&same, group(301, 700, 10));
+    keep.put_group(&again, group(401, 700, 9));
+    keep.remove_group(&again);
+    keep.put_group(&again, group(401, 700, 10));
+    faulty.clear();
+    assert!(minute(&keep));
+    keep.checkpoint();
+    for keep in [keep, open(&memory.crash(1))] {
+        assert_eq!(keep.group(&gone), None);
+        for (name, first) in [(&gone, 1), (&fell, 101), (&again, 401)] {
+            assert_eq!(known(&keep, name), [], "{name}");
+            assert!(
+                (first..first + 50).all(|n| !is_there(&keep, n, 100)),
+                "{name}"
+            );
+        }
+        for name in [&fell, &cut, &same, &again] {
+            assert_eq!(keep.group(name).unwrap().high.0, 700, "{name}");
+        }
+        assert_eq!(known(&keep, &cut), (231..=250).collect::<Vec<_>>());
+        let there = (201..=250).filter(|n| is_there(&keep, *n, 100));
+        assert_eq!(there.collect::<Vec<_>>(), (231..=250).collect::<Vec<_>>());
+        assert_eq!(known(&keep, &same), (301..=350).collect::<Vec<_>>());
+        assert!((301..=350).all(|n| is_there(&keep, n, 100)));
+        let octets = [&cut, &same].map(|name| keep.group(name).unwrap().overview_octets);
+        assert_eq!(keep.figures().overview_octets, octets.iter().sum::<u64>());
+    }
+}
+
+/// Names of groups that are nowhere come from readers.
+#[test]
+fn no_more_groups_are_noted_before_the_disk_can_be_used_than_are_bounded() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    faulty.add(Fault::new(Op::Open, TABLE, Effect::Medium).forever());
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    for n in 0..UNREAD_GONE_MAX + 10 {
+        keep.remove_group(&format!("no.{n}"));
+    }
+    assert_eq!(keep.renewed.lock().len(), UNREAD_GONE_MAX);
+    faulty.clear();
+    assert!(minute(&keep));
+    keep.checkpoint();
+    keep.remove_group("no.more");
+    assert!(keep.renewed.lock().is_empty());
+}

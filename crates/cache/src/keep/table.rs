@@ -417,7 +417,6 @@ impl Table {
         is_durable: bool,
         changing: impl FnOnce(&Change<'_>) -> std::result::Result<T, Fault>,
     ) -> Result<T> {
-        self.is_changed.store(!is_durable, Ordering::Release);
         self.guarded(|database| {
             let mut writing = database.begin_write().map_err(fault)?;
             if !is_durable {
@@ -427,6 +426,8 @@ impl Table {
                 })?;
             }
             let done = changing(&Change(&writing))?;
+            // Only who writes says so, as others wait for it.
+            self.is_changed.store(!is_durable, Ordering::Release);
             writing.commit().map_err(fault)?;
             Ok(done)
         })

@@ -301,3 +301,19 @@ fn no_more_groups_are_noted_before_the_disk_can_be_used_than_are_bounded() {
     keep.remove_group("no.more");
     assert!(keep.renewed.lock().is_empty());
 }
+
+/// A change that was under way when others were made durable was never made so itself.
+#[test]
+fn what_is_not_durable_is_known_as_such_until_it_is() {
+    let keep = open(&MemoryDisk::new());
+    keep.checkpoint();
+    let table = &keep.table;
+    let is_changed = |is_durable| {
+        let during = table.change(is_durable, |_| Ok(table.is_changed()));
+        (during.unwrap(), table.is_changed())
+    };
+    assert!(!table.is_changed());
+    assert_eq!(is_changed(false), (false, true));
+    // Another change may wait for this one to end.
+    assert_eq!(is_changed(true), (true, false));
+}

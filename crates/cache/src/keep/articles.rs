@@ -489,9 +489,18 @@ impl Keep {
             return Some(kept);
         }
         let kept = Arc::new(self.read(id)?);
-        self.in_memory.insert(*id, Arc::clone(&kept));
+        self.take_into_memory(id, &kept);
         self.wanted.asked(id, &kept, now);
         Some(kept)
+    }
+
+    /// An article that was read from the disk, unless it was let go since.
+    pub(super) fn take_into_memory(&self, id: &IdHash, kept: &Arc<Kept>) {
+        self.in_memory.insert(*id, Arc::clone(kept));
+        // Who lets it go removes its row first, and what is in memory behind that.
+        if self.told(self.table.article(id)).flatten().is_none() {
+            self.in_memory.remove(id);
+        }
     }
 
     /// An article that nobody asks for: of which something is made that is.
@@ -501,7 +510,7 @@ impl Keep {
         at_hand.or_else(|| Some(Arc::new(self.read(id)?)))
     }
 
-    fn read(&self, id: &IdHash) -> Option<Kept> {
+    pub(super) fn read(&self, id: &IdHash) -> Option<Kept> {
         let token = self.told(self.table.article(id))??.token;
         let mut memory = Vec::new();
         let reader = self.reader.get()?;
@@ -594,7 +603,7 @@ impl Keep {
             let is_new = there.is_none();
             if let Some(other) = there.filter(|there| there.wire != came.kept.wire) {
                 refused.insert(came.hash);
-                self.in_memory.insert(came.hash, Arc::new(other));
+                self.take_into_memory(&came.hash, &Arc::new(other));
             }
             is_new
         });

@@ -100,3 +100,31 @@ fn what_came_before_the_key_was_known_is_not_kept_under_another_one() {
     keep.in_memory.clear();
     assert!(is_there(&keep, 2, 900));
 }
+
+/// Who read it from the disk just before took it into memory again, from where it was given to everybody.
+#[test]
+fn what_is_let_go_while_it_is_read_is_not_taken_into_memory() {
+    let keep = open(&MemoryDisk::new());
+    let name: Arc<str> = "misc.test".into();
+    let both = [article(&keep, 1, 900), article(&keep, 2, 900)];
+    keep.keep_articles(&both, NOW);
+    keep.put_group(&name, group(1, 9, 5));
+    tell(&keep, &name, 1, 2, 10);
+    keep.in_memory.clear();
+    let read = both
+        .each_ref()
+        .map(|one| Arc::new(keep.read(&one.hash).unwrap()));
+    let ids = id(1);
+    let ids = [MessageId::parse(ids.as_bytes()).unwrap()];
+    assert_eq!(keep.drop_kept(&|_| false, &ids, false).articles, 1);
+    keep.put_group(&name, group(3, 9, 6));
+    for (one, read) in both.iter().zip(&read) {
+        keep.take_into_memory(&one.hash, read);
+        assert!(!keep.has_article(&one.hash));
+        assert!(keep.article(&one.hash, NOW).is_none());
+    }
+    keep.keep_articles(&both, NOW);
+    keep.in_memory.clear();
+    keep.take_into_memory(&both[0].hash, &read[0]);
+    assert!(keep.article_at_hand(&both[0].hash).is_some());
+}

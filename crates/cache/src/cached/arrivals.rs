@@ -13,14 +13,21 @@ use newsreel_wire::article::Headers;
 use newsreel_wire::{ArticleNumber, IdHash, MessageId};
 use parking_lot::Mutex;
 
-use super::flights::{Flight, Landed};
+use super::flights::{Flight, Landed, LetGo};
 use super::line::line_of;
 use super::{Inner, Noted};
 use crate::keep::{Fetched, Kept};
 use crate::remote::Take;
 
-/// An article that landed, with its overview line; none: it is no article that may be kept.
-pub(super) type Arrival = (ArticleNumber, Fetched, Option<Vec<u8>>);
+/// An article that landed.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) number: ArticleNumber,
+    pub(super) fetched: Fetched,
+    /// Its overview line; none: it is no article that may be kept.
+    pub(super) line: Option<Vec<u8>>,
+    pub(super) let_go: LetGo,
+}
 
 /// An article whose end is still to come.
 #[derive(Debug)]
@@ -169,13 +176,14 @@ impl<'f, C: Connect> Arrivals<'f, C> {
 
     /// What has come, in order, and the numbers of which the server said something; nothing of what was let go meanwhile.
     pub(super) fn into_parts(mut self) -> (Vec<Arrival>, Vec<ArticleNumber>) {
-        let let_go = self.flights.iter().filter(|(_, flight)| flight.is_let_go());
+        let flights = self.flights.iter();
+        let let_go = flights.filter(|(_, flight)| flight.let_go().is_so());
         let let_go: Vec<ArticleNumber> = let_go.map(|(number, _)| *number).collect();
         let (mut landed, mut told) = (
             std::mem::take(&mut self.landed),
             std::mem::take(&mut self.told),
         );
-        landed.retain(|(number, ..)| !let_go.contains(number));
+        landed.retain(|arrival| !let_go.contains(&arrival.number));
         told.retain(|number| !let_go.contains(number));
         (landed, told)
     }
@@ -226,7 +234,12 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             if line.is_some() {
                 self.told.push(*number);
             }
-            self.landed.push((*number, fetched, line));
+            self.landed.push(Arrival {
+                number: *number,
+                fetched,
+                line,
+                let_go: flight.let_go(),
+            });
         }
     }
 

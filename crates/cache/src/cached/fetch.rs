@@ -4,16 +4,16 @@
 //! What has come is told at once (`arrivals.rs`) and kept then.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
-use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId, UnixTime};
 
 use super::arrivals::{Arrival, Arrivals, Why, is_in};
-use super::flights::{Flight, Landed, Wanted};
+use super::flights::{Flight, Landed, LetGo, Wanted};
 use super::numbers::Numbers;
 use super::{CServer, Inner};
 use crate::keep::{Fetched, Keep, Kept, bare_line, place_of};
@@ -104,11 +104,10 @@ impl<C: Connect> Inner<C> {
 
     /// Keeps those of articles that came which are sound.
     pub(super) async fn keep_sound(&self, landed: Vec<Arrival>) {
-        let sound = landed.into_iter().filter(|(_, _, line)| line.is_some());
-        let articles: Vec<Fetched> = sound.map(|(_, fetched, _)| fetched).collect();
-        if !articles.is_empty() {
+        let sound: Vec<Arrival> = landed.into_iter().filter(|it| it.line.is_some()).collect();
+        if !sound.is_empty() {
             let now = self.there.now();
-            let keeping = self.on_disk(move |keep| keep.keep_articles(&articles, now));
+            let keeping = self.on_disk(move |keep| keep_articles(keep, sound.iter(), now));
             let _ = keeping.await;
         }
     }
@@ -214,13 +213,13 @@ impl<C: Connect> Inner<C> {
 
     /// How large the articles are that come in a run which goes on with a number.
     pub(super) fn came_in_run(&self, (group, next): (GroupId, u64), arrivals: &[Arrival]) {
-        let Some((_, last, _)) = arrivals.last() else {
+        let Some(last) = arrivals.last() else {
             return;
         };
         let mut runs = self.runs.lock();
         let mut runs = runs.get_mut(&group).into_iter().flatten();
         if let Some(run) = runs.find(|run| run.next == next) {
-            run.octets = last.kept.wire.len() as u64;
+            run.octets = last.fetched.kept.wire.len() as u64;
         }
     }
 
@@ -230,6 +229,20 @@ impl<C: Connect> Inner<C> {
     }
 }
 
+/// Keeps articles that came, but for what is let go meanwhile and what is there otherwise under their message-ids, of which it gives the
+/// hashes.
+fn keep_articles<'a>(
+    keep: &Keep,
+    arrivals: impl Iterator<Item = &'a Arrival> + Clone,
+    now: UnixTime,
+) -> HashSet<IdHash> {
+    let articles: Vec<Fetched> = arrivals.clone().map(|it| it.fetched.clone()).collect();
+    let let_go: HashMap<IdHash, &LetGo> =
+        arrivals.map(|it| (it.fetched.hash, &it.let_go)).collect();
+    let is_let_go = |id: &IdHash| let_go.get(id).is_some_and(|let_go| let_go.is_so());
+    keep.keep_articles(&articles, now, &is_let_go)
+}
+
 /// Keeps articles that came, and their overview lines; of those that are not there it is known.
 fn keep_arrivals(
     keep: &Keep,
@@ -237,14 +250,12 @@ fn keep_arrivals(
     (arrivals, told): (&[Arrival], &[ArticleNumber]),
     now: UnixTime,
 ) {
-    let sound = arrivals
-        .iter()
-        .filter_map(|(number, fetched, line)| Some((*number, fetched, line.as_deref()?)));
-    let articles: Vec<Fetched> = sound
-        .clone()
-        .map(|(_, fetched, _)| fetched.clone())
-        .collect();
-    let refused = keep.keep_articles(&articles, now);
+    let sound = arrivals.iter().filter(|it| it.line.is_some());
+    let refused = keep_articles(keep, sound.clone(), now);
+    let let_go = arrivals.iter().filter(|it| it.let_go.is_so());
+    let let_go: HashSet<ArticleNumber> = let_go.map(|it| it.number).collect();
+    let sound = sound.filter_map(|it| Some((it.number, &it.fetched, it.line.as_deref()?)));
+    let sound = sound.filter(|(number, ..)| !let_go.contains(number));
     let mut lines: Vec<(ArticleNumber, Cow<'_, [u8]>)> = Vec::new();
     let mut made = HashSet::new();
     for (number, fetched, line) in sound {
@@ -262,7 +273,7 @@ fn keep_arrivals(
         block.line(place).is_some_and(|line| !line.is_empty())
     };
     // The server's own lines stay, unless they are made.
-    let new = told.iter().copied();
+    let new = told.iter().copied().filter(|it| !let_go.contains(it));
     let new = ranges(new.filter(|number| made.contains(number) || !known(number)));
     let lines = lines.iter().map(|(number, line)| (*number, &**line));
     keep.tell(name, &new, lines, now);

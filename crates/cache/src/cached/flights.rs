@@ -58,10 +58,21 @@ impl fmt::Debug for Flights {
     }
 }
 
+/// Whether what a flight brings goes to who waits for it, and is not kept.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LetGo(Arc<AtomicBool>);
+
+impl LetGo {
+    /// Whether that is so by now; once it is it stays so.
+    pub(super) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// A flight as others see it.
 struct UnderWay {
     landing: Landing,
-    is_let_go: Arc<AtomicBool>,
+    let_go: LetGo,
 }
 
 /// A flight as who fetches holds it; dropped, it is over.
@@ -70,7 +81,7 @@ pub(super) struct Flight {
     flights: Arc<Flights>,
     wanted: Wanted,
     landing: Landing,
-    is_let_go: Arc<AtomicBool>,
+    let_go: LetGo,
 }
 
 impl Flight {
@@ -89,9 +100,9 @@ impl Flight {
         }
     }
 
-    /// Whether what it brings goes to who waits for it, and is not kept.
-    pub(super) fn is_let_go(&self) -> bool {
-        self.is_let_go.load(Ordering::Acquire)
+    /// Whether what it brings is not kept, for as long as that is not done.
+    pub(super) fn let_go(&self) -> LetGo {
+        self.let_go.clone()
     }
 
     /// What it ends with, for who began it.
@@ -132,17 +143,17 @@ impl Flights {
         if let Some(there) = under_way.get(&wanted) {
             return Err(Arc::clone(&there.landing));
         }
-        let (landing, is_let_go) = (Landing::default(), Arc::default());
+        let (landing, let_go) = (Landing::default(), LetGo::default());
         let there = UnderWay {
             landing: Arc::clone(&landing),
-            is_let_go: Arc::clone(&is_let_go),
+            let_go: let_go.clone(),
         };
         under_way.insert(wanted, there);
         Ok(Flight {
             flights: Arc::clone(self),
             wanted,
             landing,
-            is_let_go,
+            let_go,
         })
     }
 
@@ -150,7 +161,7 @@ impl Flights {
     pub(super) fn let_go(&self, is_wanted: impl Fn(&Landed) -> bool) {
         for there in self.under_way.lock().values() {
             if there.landing.get().is_some_and(&is_wanted) {
-                there.is_let_go.store(true, Ordering::Release);
+                there.let_go.0.store(true, Ordering::Release);
             }
         }
     }

@@ -575,10 +575,17 @@ impl Keep {
     }
 
     /// Keeps articles, but those under whose message-ids others are kept: what is kept stays, whoever sends another one.  Gives the
-    /// hashes of these message-ids.
-    pub fn keep_articles(&self, articles: &[Fetched], now: UnixTime) -> HashSet<IdHash> {
+    /// hashes of these message-ids.  Of what somebody lets go nothing is kept: that is asked until nobody can let go of it what is not
+    /// there yet.
+    pub fn keep_articles(
+        &self,
+        articles: &[Fetched],
+        now: UnixTime,
+        is_let_go: &dyn Fn(&IdHash) -> bool,
+    ) -> HashSet<IdHash> {
         let (mut seen, mut refused) = (HashMap::new(), HashSet::new());
         let mut new: Vec<Fetched> = articles.to_vec();
+        new.retain(|came| !is_let_go(&came.hash));
         // Who asks from here on is given them; the disk is looked at behind that.
         new.retain(|came| {
             let is_first = !seen.contains_key(&came.hash);
@@ -591,7 +598,11 @@ impl Keep {
             }
             is_first && is_same
         });
+        // Who lets go of what is there has to wait from here on.
         let mut placing = self.articles.lock();
+        for gone in new.extract_if(.., |came| is_let_go(&came.hash)) {
+            self.in_memory.remove(&gone.hash);
+        }
         let Some(placing) = placing.as_mut() else {
             return refused;
         };

@@ -167,6 +167,8 @@ impl Keep {
         ids: &[MessageId<'_>],
         dry_run: bool,
     ) -> Dropped {
+        // What is being placed is there by then, or is not placed.
+        let _placing = (!dry_run).then(|| self.articles.lock());
         let names = self.names_of(matches);
         let mut going: HashSet<IdHash> = ids.iter().map(|id| self.id_hash(*id)).collect();
         let mut dropped = Dropped {

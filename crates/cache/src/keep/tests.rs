@@ -30,6 +30,13 @@ fn settings() -> KeepSettings {
     }
 }
 
+impl Keep {
+    /// Keeps articles none of which is let go.
+    fn keep(&self, articles: &[Fetched], now: UnixTime) -> HashSet<IdHash> {
+        self.keep_articles(articles, now, &|_| false)
+    }
+}
+
 fn open(disk: &MemoryDisk) -> Keep {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     Keep::open(&disk, &settings()).unwrap()
@@ -123,12 +130,12 @@ fn what_was_made_durable_survives_and_nothing_is_ever_wrong() {
     let name: Arc<str> = "misc.test".into();
     let keep = open(&disk);
     let mine: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 900)).collect();
-    keep.keep_articles(&mine, NOW);
+    keep.keep(&mine, NOW);
     keep.put_group(&name, group(1, 20, 0));
     tell(&keep, &name, 1, 20, 10);
     keep.checkpoint();
     let later: Vec<Fetched> = (21..=40).map(|n| article(&keep, n, 900)).collect();
-    keep.keep_articles(&later, NOW);
+    keep.keep(&later, NOW);
     assert!((1..=40).all(|n| is_there(&keep, n, 900)));
     for seed in 0..4 {
         let again = open(&disk.crash(seed));
@@ -138,7 +145,7 @@ fn what_was_made_durable_survives_and_nothing_is_ever_wrong() {
         // What was not durable may be there or not; what comes next lies where it was.
         let _ = (21..=40).filter(|n| is_there(&again, *n, 900)).count();
         let more: Vec<Fetched> = (41..=80).map(|n| article(&again, n, 700)).collect();
-        again.keep_articles(&more, NOW);
+        again.keep(&more, NOW);
         again.checkpoint();
         again.in_memory.clear();
         assert!((41..=80).all(|n| is_there(&again, n, 700)));
@@ -152,7 +159,7 @@ fn there_is_never_more_than_the_settings_say() {
     let disk = MemoryDisk::new();
     let keep = open(&disk);
     for n in 1..=300 {
-        keep.keep_articles(&[article(&keep, n, 60_000)], NOW);
+        keep.keep(&[article(&keep, n, 60_000)], NOW);
         assert!(
             octets_in(&disk, "/cache/articles") <= settings().octets,
             "{n}"
@@ -170,7 +177,7 @@ fn there_is_never_more_than_the_settings_say() {
     );
     // Too large for any segment: it is passed on, and not kept.
     let large = article(&keep, 301, 2 << 20);
-    keep.keep_articles(std::slice::from_ref(&large), NOW);
+    keep.keep(std::slice::from_ref(&large), NOW);
     assert!(!keep.has_article(&large.hash));
     assert!(keep.has_article(&article(&keep, 300, 60_000).hash));
 }
@@ -188,7 +195,7 @@ fn open_with(disk: &MemoryDisk, policy: PolicyKind) -> Keep {
 /// So many articles come that all segments go several times over; these were asked for between.  There is never too much.
 fn flood(disk: &MemoryDisk, keep: &Keep, numbers: std::ops::Range<u64>, asked: &[u64]) {
     for n in numbers {
-        keep.keep_articles(&[article(keep, n, 60_000)], NOW);
+        keep.keep(&[article(keep, n, 60_000)], NOW);
         for n in asked {
             assert!(is_there(keep, *n, 3000), "{n}");
         }
@@ -203,7 +210,7 @@ fn what_the_policy_wants_outlives_its_segment() {
     let disk = MemoryDisk::new();
     let keep = open_with(&disk, PolicyKind::Lrua);
     let some: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 3000)).collect();
-    keep.keep_articles(&some, NOW);
+    keep.keep(&some, NOW);
     let asked: Vec<u64> = (1..=10).collect();
     flood(&disk, &keep, 100..500, &asked);
     assert!((11..=20).all(|n| !is_there(&keep, n, 3000)));
@@ -229,7 +236,7 @@ fn open_apart(disk: &MemoryDisk, large_octets: u64, pinned_octets: u64) -> Keep 
 /// So many articles of this size come, one by one, and there is never too much.
 fn come(disk: &MemoryDisk, keep: &Keep, numbers: std::ops::Range<u64>, octets: usize) {
     for n in numbers {
-        keep.keep_articles(&[article(keep, n, octets)], NOW);
+        keep.keep(&[article(keep, n, octets)], NOW);
         let [small, large] = octets_apart(disk);
         assert!(small + large <= APART_OCTETS, "{small} and {large}");
     }
@@ -246,7 +253,7 @@ fn for_large_articles_no_small_one_is_written_again() {
         let disk = MemoryDisk::new();
         let keep = open_apart(&disk, large_octets, 0);
         let some: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 3000)).collect();
-        keep.keep_articles(&some, NOW);
+        keep.keep(&some, NOW);
         for first in (1000..2400).step_by(20) {
             come(&disk, &keep, first..first + 20, 60_000);
             assert_eq!(count(&keep, 1..21, 3000), 20);
@@ -307,7 +314,7 @@ fn what_is_pinned_in_both_sets_leaves_room_for_others() {
         .chain((1001..=1100).map(|n| mine(n, 60_000)))
         .collect();
     for one in &pinned {
-        keep.keep_articles(std::slice::from_ref(one), NOW);
+        keep.keep(std::slice::from_ref(one), NOW);
     }
     come(&disk, &keep, 2000..5000, 9000);
     come(&disk, &keep, 6000..7000, 60_000);
@@ -341,7 +348,7 @@ fn a_cache_without_large_articles_apart_goes_on() {
     for seed in 0..3 {
         let again = open_apart(&disk.crash(seed), 16 << 10, 0);
         assert_eq!(count(&again, 1..50, 60_000), 49);
-        again.keep_articles(&[article(&again, 200, 60_000)], NOW);
+        again.keep(&[article(&again, 200, 60_000)], NOW);
         assert!(is_there(&again, 200, 60_000));
     }
     assert_eq!(count(&keep, 100..120, 60_000), 20);
@@ -355,7 +362,7 @@ fn what_policies_know_outlives_a_restart_and_an_exchange() {
     let disk = MemoryDisk::new();
     let keep = open_with(&disk, PolicyKind::Lrua);
     let some: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 3000)).collect();
-    keep.keep_articles(&some, NOW);
+    keep.keep(&some, NOW);
     for _ in 0..3 {
         assert!((1..=5).all(|n| is_there(&keep, n, 3000)));
     }
@@ -379,7 +386,7 @@ fn no_more_is_written_again_than_comes() {
     let keep = open_with(&disk, PolicyKind::Lfua);
     for n in 1..=1500 {
         let some = article(&keep, n, 20_000);
-        keep.keep_articles(std::slice::from_ref(&some), NOW);
+        keep.keep(std::slice::from_ref(&some), NOW);
         // All of them are wanted alike, and the first ones most.
         let _ = keep.article(&some.hash, NOW);
         let octets = octets_in(&disk, "/cache/articles");
@@ -403,8 +410,8 @@ fn what_is_pinned_stays_whatever_the_policy_wants() {
         fetched
     };
     let pinned: Vec<Fetched> = (1..=20).map(|n| in_group(&keep, n, 20_000)).collect();
-    keep.keep_articles(&pinned, NOW);
-    keep.keep_articles(&[article(&keep, 50, 3000)], NOW);
+    keep.keep(&pinned, NOW);
+    keep.keep(&[article(&keep, 50, 3000)], NOW);
     let of = |text: &str| [Wildmat::parse(text).unwrap()];
     assert_eq!(keep.pin(&of("my.*"), &of("none.*")).unwrap(), 1);
     assert_eq!(keep.pin(&of("my.*"), &[]).unwrap(), 0);
@@ -424,7 +431,7 @@ fn what_is_pinned_stays_whatever_the_policy_wants() {
     // Of more than may stay the rest goes as the policy says.
     let more: Vec<Fetched> = (1000..1100).map(|n| in_group(&keep, n, 20_000)).collect();
     for one in &more {
-        keep.keep_articles(std::slice::from_ref(one), NOW);
+        keep.keep(std::slice::from_ref(one), NOW);
     }
     flood(&disk, &keep, 2000..2600, &[]);
     let there = more.iter().filter(|it| is_there(&keep, it)).count();
@@ -451,7 +458,7 @@ fn cancelled_expired_and_renumbered_articles_go() {
     let mut keep = open(&disk);
     let name: Arc<str> = "misc.test".into();
     let all: Vec<Fetched> = (1..=300).map(|n| article(&keep, n, 100)).collect();
-    keep.keep_articles(&all, NOW);
+    keep.keep(&all, NOW);
     tell(&keep, &name, 1, 300, 10);
     assert_eq!(known(&keep, &name), [], "nobody told of the group");
     keep.put_group(&name, group(1, 300, 0));
@@ -538,7 +545,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
         of(3, "alt.test"),
         of(4, "rec.test"),
     ];
-    keep.keep_articles(&mine, NOW);
+    keep.keep(&mine, NOW);
     for name in ["misc.test", "alt.test"] {
         keep.put_group(&name.into(), group(1, 20, 5));
     }
@@ -606,7 +613,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
 fn a_rotten_file_costs_what_was_in_it() {
     let disk = MemoryDisk::new();
     let keep = open(&disk);
-    keep.keep_articles(&[article(&keep, 1, 9000), article(&keep, 2, 900)], NOW);
+    keep.keep(&[article(&keep, 1, 9000), article(&keep, 2, 900)], NOW);
     keep.checkpoint();
     let dyn_disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let told = Keep::open(&dyn_disk, &settings()).unwrap_err().to_string();
@@ -617,7 +624,7 @@ fn a_rotten_file_costs_what_was_in_it() {
     disk.flip_bit(segment, 16 << 10, 3).unwrap();
     let keep = open(&disk);
     assert!(!is_there(&keep, 1, 9000) && is_there(&keep, 2, 900));
-    keep.keep_articles(&[article(&keep, 1, 9000)], NOW);
+    keep.keep(&[article(&keep, 1, 9000)], NOW);
     keep.in_memory.clear();
     assert!(is_there(&keep, 1, 9000));
     drop(keep);
@@ -625,7 +632,7 @@ fn a_rotten_file_costs_what_was_in_it() {
         .unwrap();
     let keep = open(&disk);
     assert!(!is_there(&keep, 1, 9000) && !is_there(&keep, 2, 900));
-    keep.keep_articles(&[article(&keep, 3, 900)], NOW);
+    keep.keep(&[article(&keep, 3, 900)], NOW);
     keep.in_memory.clear();
     assert!(is_there(&keep, 3, 900));
 }

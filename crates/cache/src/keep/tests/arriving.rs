@@ -24,19 +24,13 @@ fn other(keep: &Keep, number: u64, octets: usize) -> Fetched {
 fn what_is_kept_is_not_written_again() {
     let keep = open(&MemoryDisk::new());
     let mine = article(&keep, 1, 900);
-    assert!(
-        keep.keep_articles(&[mine.clone(), mine.clone()], NOW)
-            .is_empty()
-    );
+    assert!(keep.keep(&[mine.clone(), mine.clone()], NOW).is_empty());
     let written = keep.figures().written;
     for _ in 0..2 {
-        assert!(
-            keep.keep_articles(std::slice::from_ref(&mine), NOW)
-                .is_empty()
-        );
+        assert!(keep.keep(std::slice::from_ref(&mine), NOW).is_empty());
         keep.in_memory.clear();
     }
-    let refused = keep.keep_articles(&[other(&keep, 1, 900)], NOW);
+    let refused = keep.keep(&[other(&keep, 1, 900)], NOW);
     assert_eq!(refused, HashSet::from([mine.hash]));
     assert_eq!(keep.figures().written, written);
     assert!(is_there(&keep, 1, 900));
@@ -58,7 +52,7 @@ fn of_two_articles_with_one_message_id_that_come_at_once_one_stays() {
             let begin = Barrier::new(2);
             let keep_one = |came: &Fetched| {
                 begin.wait();
-                keep.keep_articles(std::slice::from_ref(came), NOW)
+                keep.keep(std::slice::from_ref(came), NOW)
             };
             let refused = std::thread::scope(|scope| {
                 let running = both.each_ref().map(|came| scope.spawn(|| keep_one(came)));
@@ -77,7 +71,7 @@ fn of_two_articles_with_one_message_id_that_come_at_once_one_stays() {
         // ... or in one batch.
         let number = memory_octets + 20;
         let both = [article(&keep, number, 900), other(&keep, number, 900)];
-        assert_eq!(keep.keep_articles(&both, NOW).len(), 1);
+        assert_eq!(keep.keep(&both, NOW).len(), 1);
         keep.in_memory.clear();
         assert!(is_there(&keep, number, 900));
     }
@@ -95,7 +89,7 @@ fn what_came_before_the_key_was_known_is_not_kept_under_another_one() {
     for _ in 0..CHECKPOINTS_IN_VAIN {
         keep.checkpoint();
     }
-    keep.keep_articles(&[came, article(&keep, 2, 900)], NOW);
+    keep.keep(&[came, article(&keep, 2, 900)], NOW);
     assert_eq!(keep.figures().articles, 1);
     keep.in_memory.clear();
     assert!(is_there(&keep, 2, 900));
@@ -107,7 +101,7 @@ fn what_is_let_go_while_it_is_read_is_not_taken_into_memory() {
     let keep = open(&MemoryDisk::new());
     let name: Arc<str> = "misc.test".into();
     let both = [article(&keep, 1, 900), article(&keep, 2, 900)];
-    keep.keep_articles(&both, NOW);
+    keep.keep(&both, NOW);
     keep.put_group(&name, group(1, 9, 5));
     tell(&keep, &name, 1, 2, 10);
     keep.in_memory.clear();
@@ -123,8 +117,29 @@ fn what_is_let_go_while_it_is_read_is_not_taken_into_memory() {
         assert!(!keep.has_article(&one.hash));
         assert!(keep.article(&one.hash, NOW).is_none());
     }
-    keep.keep_articles(&both, NOW);
+    keep.keep(&both, NOW);
     keep.in_memory.clear();
     keep.take_into_memory(&both[0].hash, &read[0]);
     assert!(keep.article_at_hand(&both[0].hash).is_some());
+}
+
+/// Who let it go looked for it before it was there, and it was kept behind that.
+#[test]
+fn what_is_let_go_before_it_is_placed_is_not_kept() {
+    let keep = open(&MemoryDisk::new());
+    let (mine, other) = (article(&keep, 1, 900), article(&keep, 2, 900));
+    let is_placing = || keep.articles.try_lock().is_none();
+    // Nobody had let it go when it came.
+    let is_let_go = |id: &IdHash| *id == mine.hash && is_placing();
+    keep.keep_articles(&[mine.clone(), other.clone()], NOW, &is_let_go);
+    assert!(!keep.has_article(&mine.hash) && keep.has_article(&other.hash));
+    // Who lets go what is there sees what is being placed.
+    keep.put_group(&"misc.test".into(), group(1, 9, 5));
+    for dry_run in [false, true] {
+        let matches = |_: &str| {
+            assert_eq!(is_placing(), !dry_run);
+            false
+        };
+        let _ = keep.drop_kept(&matches, &[], dry_run);
+    }
 }

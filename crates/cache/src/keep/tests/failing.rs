@@ -17,7 +17,7 @@ fn a_disk_that_was_full_for_a_moment_is_gone_on_with() {
         let numbers = |from: u64| (first + from)..=(first + from + 40);
         let come = |from: u64, after: u64| {
             let all: Vec<Fetched> = numbers(from).map(|n| article(&keep, n, 20_000)).collect();
-            keep.keep_articles(&all, UnixTime(NOW.0 + after));
+            keep.keep(&all, UnixTime(NOW.0 + after));
         };
         let there = |from: u64| {
             keep.in_memory.clear();
@@ -147,7 +147,7 @@ fn a_start_on_a_disk_that_fails_removes_nothing_and_goes_on_later() {
     keep.put_group(&name, group(1, 500, 5));
     tell(&keep, &name, 1, 100, 100);
     let all: Vec<Fetched> = (1..=40).map(|n| article(&keep, n, 20_000)).collect();
-    keep.keep_articles(&all, NOW);
+    keep.keep(&all, NOW);
     keep.checkpoint();
     drop(keep);
     for (op, path, effect) in [
@@ -165,7 +165,7 @@ fn a_start_on_a_disk_that_fails_removes_nothing_and_goes_on_later() {
         assert_eq!(keep.renumbered(&routes("one")).unwrap(), [], "{told}");
         keep.take_routes(&routes("one"), &[]).unwrap();
         assert!(!minute(&keep) && !minute(&keep), "{told}");
-        keep.keep_articles(&[article(&keep, 50, 900)], NOW);
+        keep.keep(&[article(&keep, 50, 900)], NOW);
         assert!(is_there(&keep, 50, 900), "{told}");
         faulty.clear();
         assert!(minute(&keep), "{told}");
@@ -173,7 +173,7 @@ fn a_start_on_a_disk_that_fails_removes_nothing_and_goes_on_later() {
             assert!((1..=40).all(|n| is_there(&keep, n, 20_000)), "{told}");
             assert_eq!(known(&keep, &name), (1..=100).collect::<Vec<_>>());
             assert_eq!(keep.figures().pins, ["my.*"], "{told}");
-            keep.keep_articles(&[article(&keep, 60, 900)], NOW);
+            keep.keep(&[article(&keep, 60, 900)], NOW);
             keep.in_memory.clear();
             assert!(is_there(&keep, 60, 900), "{told}");
         }
@@ -211,7 +211,7 @@ fn damage_behind_a_disk_that_came_back_begins_anew() {
     let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
     let disk: Arc<dyn Disk> = faulty.clone();
     let keep = Keep::open(&disk, &settings()).unwrap();
-    keep.keep_articles(&[article(&keep, 1, 900)], NOW);
+    keep.keep(&[article(&keep, 1, 900)], NOW);
     keep.checkpoint();
     drop(keep);
     faulty.add(Fault::new(Op::Open, "table.redb", Effect::Medium).forever());
@@ -222,7 +222,7 @@ fn damage_behind_a_disk_that_came_back_begins_anew() {
     faulty.clear();
     assert!(minute(&keep));
     assert!(!is_there(&keep, 1, 900));
-    keep.keep_articles(&[article(&keep, 2, 900)], NOW);
+    keep.keep(&[article(&keep, 2, 900)], NOW);
     keep.in_memory.clear();
     assert!(is_there(&keep, 2, 900));
 }
@@ -245,7 +245,7 @@ fn what_was_told_of_groups_before_the_disk_could_be_used_holds() {
         let articles: Vec<_> = (first..first + 50)
             .map(|n| article(&keep, n, 100))
             .collect();
-        keep.keep_articles(&articles, NOW);
+        keep.keep(&articles, NOW);
     }
     keep.checkpoint();
     drop(keep);

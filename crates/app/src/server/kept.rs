@@ -42,10 +42,12 @@ pub(super) fn list(keep: &Keep, wildmat: &str, articles: Option<usize>) -> Resul
     match articles {
         None => {
             let listed = keep.listed_groups(&matches, wildmat == "*");
+            let listed = listed.map_err(|error| error.to_string())?;
             Ok(json!({"groups": listed.iter().map(group).collect::<Vec<_>>()}))
         }
         Some(most) => {
-            let (listed, count) = keep.listed_articles(&matches, most);
+            let listed = keep.listed_articles(&matches, most);
+            let (listed, count) = listed.map_err(|error| error.to_string())?;
             let listed: Vec<Value> = listed.iter().map(article).collect();
             Ok(json!({"articles": listed, "matching": count}))
         }
@@ -76,6 +78,7 @@ pub(super) fn drop(
     let (ids, wildmats) = named(what)?;
     let matches = |name: &str| wildmats.iter().any(|wildmat| wildmat.matches(name));
     let dropped = Handle::current().block_on(service.let_go(&matches, &ids, dry_run));
+    let dropped = dropped.map_err(|error| error.to_string())?;
     Ok(json!({
         "groups": dropped.groups,
         "articles": dropped.articles,

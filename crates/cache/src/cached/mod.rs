@@ -40,7 +40,7 @@ use tokio::task::JoinSet;
 
 use crate::access_log::{AccessLine, AccessLog};
 use crate::censor::Censor;
-use crate::keep::{Dropped, Fetched, Keep, Kept, KeptFigures, group_and_date};
+use crate::keep::{Dropped, Fetched, Keep, KeepError, Kept, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
@@ -218,12 +218,15 @@ impl<C: Connect> CServer<C> {
 
     /// Lets the groups that match go, with their overview and their articles, and articles by their message-ids; or only says what
     /// would go, which waits for nothing.  What readers have had by now is kept first, so that all of it goes.
+    ///
+    /// # Errors
+    /// When the table of what is kept cannot be used.
     pub async fn let_go(
         &self,
         matches: &(dyn Fn(&str) -> bool + Sync),
         ids: &[MessageId<'_>],
         dry_run: bool,
-    ) -> Dropped {
+    ) -> Result<Dropped, KeepError> {
         if !dry_run {
             self.until_kept(matches, ids).await;
         }

@@ -4,7 +4,7 @@
 //! no name in lists.  What is let go is fetched again when somebody asks; its room is free when its segment goes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use newsreel_store::{Blocking, Want};
 use newsreel_wire::article::{Headers, Known};
@@ -83,12 +83,14 @@ impl Keep {
     }
 
     /// The groups that match, by name, and at the end what has no name where that is wanted.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the table cannot be used.
     pub fn listed_groups(
         &self,
         matches: &dyn Fn(&str) -> bool,
         with_nameless: bool,
-    ) -> Vec<ListedGroup> {
+    ) -> Result<Vec<ListedGroup>> {
         let (names, all) = (self.names_of(matches), self.names_of(&|_| true));
         let mut listed: BTreeMap<Option<Box<str>>, ListedGroup> = BTreeMap::new();
         for (name, group) in self.groups.lock().rows() {
@@ -102,7 +104,7 @@ impl Keep {
                 listed.insert(Some(name.clone()), row);
             }
         }
-        let counted = self.each_live(|_, row| {
+        self.each_live(|_, row| {
             let name = names.get(&row.group).cloned();
             if name.is_none() && (!with_nameless || all.contains_key(&row.group)) {
                 return;
@@ -111,40 +113,48 @@ impl Keep {
             group.articles += 1;
             group.octets += u64::from(row.token.len());
             group.used_at = group.used_at.max(UnixTime(row.used_at));
-        });
-        self.told(counted);
+        })?;
         let nameless = listed.remove(&None);
-        listed.into_values().chain(nameless).collect()
+        Ok(listed.into_values().chain(nameless).collect())
     }
 
     /// So many articles of the groups that match, those asked for last first, and how many there are.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the table cannot be used.
     pub fn listed_articles(
         &self,
         matches: &dyn Fn(&str) -> bool,
         most: usize,
-    ) -> (Vec<ListedArticle>, u64) {
+    ) -> Result<(Vec<ListedArticle>, u64)> {
         let names = self.names_of(matches);
-        let mut rows = Vec::new();
-        let found = self.each_live(|id, row| {
+        let most = most.min(LISTED_ARTICLES_MAX);
+        // The last of those that are listed by now on top.
+        let (mut latest, mut count) = (BinaryHeap::new(), 0);
+        self.each_live(|id, row| {
             if names.contains_key(&row.group) {
-                rows.push((*id, row));
+                count += 1;
+                latest.push((Reverse(row.used), id.0));
+                if latest.len() > most {
+                    latest.pop();
+                }
             }
-        });
-        self.told(found);
-        let count = rows.len() as u64;
-        rows.sort_by_key(|(id, row)| (Reverse(row.used), id.0));
-        rows.truncate(most.min(LISTED_ARTICLES_MAX));
-        let listed = rows.iter().filter_map(|(id, row)| {
-            Some(ListedArticle {
-                id: self.message_id_of(id, row)?,
-                group: names.get(&row.group).cloned(),
-                octets: row.token.len().into(),
-                uses: row.uses,
-                used_at: UnixTime(row.used_at),
-            })
-        });
-        (listed.collect(), count)
+        })?;
+        let mut listed = Vec::with_capacity(latest.len());
+        for (_, id) in latest.into_sorted_vec() {
+            let id = IdHash(id);
+            let row = self.table.article(&id)?;
+            listed.extend(row.and_then(|row| {
+                Some(ListedArticle {
+                    id: self.message_id_of(&id, &row)?,
+                    group: names.get(&row.group).cloned(),
+                    octets: row.token.len().into(),
+                    uses: row.uses,
+                    used_at: UnixTime(row.used_at),
+                })
+            }));
+        }
+        Ok((listed, count))
     }
 
     /// The message-id of an article that is kept, from its text.
@@ -160,13 +170,15 @@ impl Keep {
 
     /// Lets the groups that match go, with their overview and their articles, and articles by their message-ids; or only says what
     /// would go.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the table cannot be used: what cannot be looked at does not go.
     pub fn drop_kept(
         &self,
         matches: &dyn Fn(&str) -> bool,
         ids: &[MessageId<'_>],
         dry_run: bool,
-    ) -> Dropped {
+    ) -> Result<Dropped> {
         // What is being placed is there by then, or is not placed.
         let _placing = (!dry_run).then(|| self.articles.lock());
         let names = self.names_of(matches);
@@ -180,17 +192,16 @@ impl Keep {
             dropped.octets += u64::from(row.token.len());
         };
         for id in &going {
-            let row = self.told(self.table.article(id)).flatten();
+            let row = self.table.article(id)?;
             let live = row.filter(|row| self.is_live(&row.token));
             live.iter().for_each(&mut count);
         }
         if !names.is_empty() {
-            let found = self.each_live(|id, row| {
+            self.each_live(|id, row| {
                 if names.contains_key(&row.group) && going.insert(*id) {
                     count(&row);
                 }
-            });
-            self.told(found);
+            })?;
         }
         for name in names.values() {
             let octets = self.group(name).map_or(0, |group| group.overview_octets);
@@ -201,14 +212,15 @@ impl Keep {
         }
         if !dry_run {
             let going: Vec<IdHash> = going.into_iter().collect();
-            self.forget(&going);
+            self.forget(&going)?;
         }
-        dropped
+        Ok(dropped)
     }
 
-    fn forget(&self, ids: &[IdHash]) {
+    fn forget(&self, ids: &[IdHash]) -> Result<()> {
         let _changing = self.changing.lock();
-        self.told(self.table.change(false, |change| change.forget(ids)));
+        let forgotten = self.table.change(false, |change| change.forget(ids));
         self.forget_in_memory(ids, None);
+        forgotten
     }
 }

@@ -558,7 +558,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
     let octets = |number: usize| mine[number - 1].kept.wire.len() as u64;
     let listed = |pattern: &str| {
         let matches = |name: &str| name.starts_with(pattern);
-        let rows = keep.listed_groups(&matches, pattern.is_empty());
+        let rows = keep.listed_groups(&matches, pattern.is_empty()).unwrap();
         let row = |row: &ListedGroup| {
             let name = row.name.as_deref().unwrap_or("-").to_owned();
             (
@@ -576,7 +576,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
     assert_eq!(listed(""), [alt.clone(), misc.clone(), nameless.clone()]);
     assert_eq!(listed("misc"), std::slice::from_ref(&misc));
     let is_misc = |name: &str| name == "misc.test";
-    let (articles, count) = keep.listed_articles(&is_misc, 1);
+    let (articles, count) = keep.listed_articles(&is_misc, 1).unwrap();
     assert_eq!((articles.len(), count), (1, 2));
     let first = &articles[0];
     assert_eq!(
@@ -587,7 +587,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
     let second = id(2);
     let both = [MessageId::parse(second.as_bytes()).unwrap()];
     for dry_run in [true, false] {
-        let dropped = keep.drop_kept(&is_misc, &both, dry_run);
+        let dropped = keep.drop_kept(&is_misc, &both, dry_run).unwrap();
         assert_eq!(
             (dropped.groups, dropped.articles, dropped.octets),
             (1, 2, misc.2)
@@ -602,7 +602,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
         .map(|id| MessageId::parse(id.as_bytes()).unwrap())
         .collect();
     for dry_run in [true, false] {
-        let dropped = keep.drop_kept(&|_| false, &ids, dry_run);
+        let dropped = keep.drop_kept(&|_| false, &ids, dry_run).unwrap();
         assert_eq!((dropped.articles, dropped.octets), (1, octets(3)));
         assert_eq!(keep.article(&mine[2].hash, NOW).is_some(), dry_run);
     }

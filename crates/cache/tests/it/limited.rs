@@ -165,7 +165,11 @@ async fn made_overview_does_not_tell_of_anothers_private_article() {
     assert_eq!(rig.read(1).await, Ok(true));
     rig.here.stop().await;
     let first = MessageId::parse(FIRST.as_bytes()).unwrap();
-    let dropped = rig.here.keep().drop_kept(&|_| false, &[first], false);
+    let dropped = rig
+        .here
+        .keep()
+        .drop_kept(&|_| false, &[first], false)
+        .unwrap();
     assert_eq!(dropped.articles, 1);
     let whole = rig.read_by_id(FIRST, Part::Whole).await.unwrap();
     assert_eq!(whole, private(1).as_bytes());

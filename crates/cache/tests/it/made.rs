@@ -114,7 +114,11 @@ async fn a_line_of_which_the_article_went_is_asked_for() {
     let all = lines(&rig.here, &rig, (1, 9)).await;
     assert_eq!(all[4], made(5, 500));
     let fifth = MessageId::parse(b"<5@t.example>").unwrap();
-    let dropped = rig.here.keep().drop_kept(&|_| false, &[fifth], false);
+    let dropped = rig
+        .here
+        .keep()
+        .drop_kept(&|_| false, &[fifth], false)
+        .unwrap();
     assert_eq!(dropped.articles, 1);
     rig.to.asked();
     let again = lines(&rig.here, &rig, (1, 9)).await;

@@ -110,7 +110,7 @@ fn what_is_let_go_while_it_is_read_is_not_taken_into_memory() {
         .map(|one| Arc::new(keep.read(&one.hash).unwrap()));
     let ids = id(1);
     let ids = [MessageId::parse(ids.as_bytes()).unwrap()];
-    assert_eq!(keep.drop_kept(&|_| false, &ids, false).articles, 1);
+    assert_eq!(keep.drop_kept(&|_| false, &ids, false).unwrap().articles, 1);
     keep.put_group(&name, group(3, 9, 6));
     for (one, read) in both.iter().zip(&read) {
         keep.take_into_memory(&one.hash, read);
@@ -140,6 +140,6 @@ fn what_is_let_go_before_it_is_placed_is_not_kept() {
             assert_eq!(is_placing(), !dry_run);
             false
         };
-        let _ = keep.drop_kept(&matches, &[], dry_run);
+        let _ = keep.drop_kept(&matches, &[], dry_run).unwrap();
     }
 }

@@ -317,3 +317,35 @@ fn what_is_not_durable_is_known_as_such_until_it_is() {
     // Another change may wait for this one to end.
     assert_eq!(is_changed(true), (true, false));
 }
+
+/// Of what could not be looked at it was said that nothing was there, and that nothing had gone.
+#[test]
+fn what_cannot_be_listed_or_let_go_is_no_success() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.put_group(&"misc.test".into(), group(1, 9, 5));
+    keep.keep(&[article(&keep, 1, 900)], NOW);
+    for op in [Op::Write, Op::SetLen] {
+        faulty.add(Fault::new(op, TABLE, Effect::Full).forever());
+    }
+    keep.checkpoint();
+    assert!(keep.figures().is_broken);
+    let ids = id(1);
+    let ids = [MessageId::parse(ids.as_bytes()).unwrap()];
+    let all = |_: &str| true;
+    assert!(keep.listed_groups(&all, true).is_err());
+    assert!(keep.listed_articles(&all, 9).is_err());
+    for dry_run in [true, false] {
+        let by_name = keep.drop_kept(&all, &[], dry_run);
+        let by_id = keep.drop_kept(&|_| false, &ids, dry_run);
+        for told in [by_name, by_id] {
+            let told = told.unwrap_err().to_string();
+            assert!(told.contains("nothing of it was removed"), "{told}");
+        }
+    }
+    assert!(keep.group("misc.test").is_some());
+    faulty.clear();
+    assert!(minute(&keep));
+    assert!(keep.listed_groups(&all, true).is_ok());
+}

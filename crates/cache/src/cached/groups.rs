@@ -22,14 +22,15 @@ const fn text_of(status: GroupStatus) -> &'static str {
     }
 }
 
-/// What a server told at a time.
-fn kept_of(info: &GroupInfo, told: UnixTime) -> KeptGroup {
+/// What a server told that was asked at a time, and after so many posts.
+fn kept_of(info: &GroupInfo, told: UnixTime, asked: u64) -> KeptGroup {
     KeptGroup {
         low: info.low,
         high: info.high,
         count: info.count,
         told,
-        is_outdated: false,
+        asked,
+        posted: 0,
         overview_octets: 0,
         status: text_of(info.status).into(),
     }
@@ -56,7 +57,7 @@ impl<C: Connect> Inner<C> {
     /// What is kept of a group, if it may be told again.
     pub(super) fn fresh_group(&self, name: &str) -> Option<Arc<KeptGroup>> {
         let kept = self.keep.group(name);
-        kept.filter(|kept| !kept.is_outdated && self.is_fresh(kept.told))
+        kept.filter(|kept| !kept.is_outdated() && self.is_fresh(kept.told))
     }
 
     /// Whether what was told may be told again, however old, where the server cannot be asked.
@@ -74,7 +75,7 @@ impl<C: Connect> Inner<C> {
         match self.facts(asked).await {
             Err(error @ (ServiceError::Away | ServiceError::Offline)) if self.may_be_old() => {
                 let info = self.there.group_listed(name).await.ok_or(error)?;
-                Ok(Some(Arc::new(kept_of(&info, UnixTime(0)))))
+                Ok(Some(Arc::new(kept_of(&info, UnixTime(0), 0))))
             }
             told => told,
         }
@@ -111,11 +112,11 @@ impl<C: Connect> Inner<C> {
         let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
             return Ok(None);
         };
-        let told = self.there.now();
+        let (told, asked) = (self.there.now(), self.keep.posts());
         let name = Arc::clone(name);
         match self.there.group(parsed).await {
             Ok(Some(info)) => {
-                let group = kept_of(&info, told);
+                let group = kept_of(&info, told, asked);
                 let put = group.clone();
                 self.on_disk(move |keep| keep.put_group(&name, put)).await?;
                 Ok(Some(Arc::new(group)))

@@ -18,8 +18,10 @@ pub struct KeptGroup {
     pub count: u64,
     /// When it was told.
     pub told: UnixTime,
-    /// It may have changed since, as something was posted; that is not kept over a restart.
-    pub is_outdated: bool,
+    /// How often anything had been posted when the server was asked for it.
+    pub asked: u64,
+    /// ... and when something was posted to it last.  Neither is kept over a restart.
+    pub posted: u64,
     /// Octets of overview that are kept of it.
     pub overview_octets: u64,
     /// The status field.
@@ -27,6 +29,12 @@ pub struct KeptGroup {
 }
 
 impl KeptGroup {
+    /// Whether it may have changed since it was told, as something was posted.
+    #[must_use]
+    pub const fn is_outdated(&self) -> bool {
+        self.posted > self.asked
+    }
+
     /// As it is kept; none: its status cannot be one.
     #[must_use]
     pub fn encode(&self) -> Option<Vec<u8>> {
@@ -57,7 +65,8 @@ impl KeptGroup {
             high: ArticleNumber(number()?),
             count: number()?,
             told: UnixTime(number()?),
-            is_outdated: false,
+            asked: 0,
+            posted: 0,
             overview_octets: number()?,
             status: std::str::from_utf8(status)
                 .ok()
@@ -78,7 +87,8 @@ mod tests {
             high: ArticleNumber(9),
             count: 5,
             told: UnixTime(1_767_225_600),
-            is_outdated: false,
+            asked: 0,
+            posted: 0,
             overview_octets: 77,
             status: "=misc.other".into(),
         };

@@ -641,7 +641,7 @@ impl Keep {
         }
         self.blocks_in_memory.clear();
         self.take_newer(&mut groups)?;
-        *self.groups.lock() = groups;
+        self.groups.lock().become_those(groups);
         self.wanted.unlearn(last_use);
         Ok(())
     }

@@ -22,6 +22,8 @@ pub(super) struct Groups {
     rows: HashMap<Box<str>, Arc<KeptGroup>>,
     /// The first high mark that was told of each while nobody knows what the table has; none: that is known.
     firsts: Option<HashMap<Box<str>, ArticleNumber>>,
+    /// How often anything was posted.
+    posts: u64,
     overview_octets: u64,
     overview_octets_max: u64,
 }
@@ -32,6 +34,7 @@ impl Groups {
         Self {
             rows: HashMap::new(),
             firsts: Some(HashMap::new()),
+            posts: 0,
             overview_octets: 0,
             overview_octets_max,
         }
@@ -46,6 +49,7 @@ impl Groups {
         Ok(Self {
             rows,
             firsts: None,
+            posts: 0,
             overview_octets,
             overview_octets_max,
         })
@@ -76,8 +80,23 @@ impl Groups {
         oldest.map(|(name, _)| name.clone())
     }
 
-    /// A group as it is now.
-    fn put(&mut self, name: &str, group: KeptGroup) {
+    /// Those of a table that was opened again are the ones that are kept.
+    pub(super) fn become_those(&mut self, mut groups: Self) {
+        groups.posts = self.posts;
+        for (name, group) in &self.rows {
+            if let Some(there) = groups.rows.get_mut(name)
+                && there.posted < group.posted
+            {
+                Arc::make_mut(there).posted = group.posted;
+            }
+        }
+        *self = groups;
+    }
+
+    /// A group as it is now.  Of one of which nothing was known nobody knows when something was posted to it.
+    fn put(&mut self, name: &str, mut group: KeptGroup) {
+        let posted = self.rows.get(name).map_or(self.posts, |old| old.posted);
+        group.posted = group.posted.max(posted);
         let octets = group.overview_octets;
         if let Some(firsts) = &mut self.firsts {
             firsts.entry(name.into()).or_insert(group.high);
@@ -269,10 +288,20 @@ impl Keep {
         is_cut.then(|| (block.filled(below, std::iter::empty()), gone))
     }
 
-    /// What was told of a group may have changed since: it is not told again until the server was asked.  Never waits for the disk.
+    /// How often anything was posted by now; never waits for the disk.
+    #[must_use]
+    pub fn posts(&self) -> u64 {
+        self.groups.lock().posts
+    }
+
+    /// Something was posted to a group: what is told of it by a server that was asked before may have changed, and is not told again
+    /// until the server was asked since.  Never waits for the disk.
     pub fn outdate_group(&self, name: &str) {
-        if let Some(group) = self.groups.lock().rows.get_mut(name) {
-            Arc::make_mut(group).is_outdated = true;
+        let mut groups = self.groups.lock();
+        groups.posts += 1;
+        let posts = groups.posts;
+        if let Some(group) = groups.rows.get_mut(name) {
+            Arc::make_mut(group).posted = posts;
         }
     }
 

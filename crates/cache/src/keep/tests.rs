@@ -80,7 +80,8 @@ fn group(low: u64, high: u64, told: u64) -> KeptGroup {
         high: ArticleNumber(high),
         count: 1 + high - low,
         told: UnixTime(NOW.0 + told),
-        is_outdated: false,
+        asked: 0,
+        posted: 0,
         overview_octets: 0,
         status: "y".into(),
     }

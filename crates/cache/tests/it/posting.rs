@@ -9,6 +9,8 @@ use newsreel_cache::queue::{PostQueue, Standing};
 use newsreel_host::{Disk, Effect, FakeClock, Fault as DiskFault, FaultyDisk, MemoryDisk, Op};
 use newsreel_service::posting::Post;
 use newsreel_service::{Connection, ConnectionId, Defer, NewsService as _, Outcome, Reject};
+use newsreel_wire::GroupName;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::cached::{REFRESH_S, keep_settings, routed};
@@ -300,4 +302,36 @@ async fn a_post_that_was_not_taken_does_not_wait_after_a_stop() {
         .map(|(_, post)| post.id)
         .collect();
     assert_eq!(ids, ["<q@t.example>"]);
+}
+
+/// Who posts while a group is asked for elsewhere, by somebody else, sees the post all the same: the answer that was under way took its
+/// mark away.
+#[tokio::test(start_paused = true)]
+async fn what_is_posted_while_a_group_is_asked_for_is_seen() {
+    for is_known in [true, false] {
+        let world = world();
+        let first = ONE.replace("<p@", "<first@");
+        assert_eq!(world.post(&first).await, Outcome::Accepted);
+        let name = || GroupName::parse(b"misc.test").unwrap();
+        let high = async || world.here.group(name()).await.unwrap().unwrap().high.0;
+        if is_known {
+            assert_eq!(high().await, 1);
+            world.later(REFRESH_S).await;
+        }
+        let goes_on = Arc::new(Notify::new());
+        world.misc.0.lock().holds = Some(("GROUP misc.test", 0, Arc::clone(&goes_on)));
+        let posting = async {
+            while world.misc.0.lock().holds.is_some() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(world.post(ONE).await, Outcome::Accepted);
+            goes_on.notify_one();
+        };
+        assert_eq!(tokio::join!(high(), posting).0, 1);
+        assert_eq!(high().await, 2, "{is_known}");
+        // ... and from then on nobody is asked.
+        let _ = world.misc.asked();
+        assert_eq!(high().await, 2);
+        assert_eq!(world.misc.asked(), [""; 0]);
+    }
 }

@@ -349,3 +349,24 @@ fn what_cannot_be_listed_or_let_go_is_no_success() {
     assert!(minute(&keep));
     assert!(keep.listed_groups(&all, true).is_ok());
 }
+
+/// It was known of what was in memory before, and went with that.
+#[test]
+fn what_is_posted_while_a_table_is_opened_again_is_known_behind_that() {
+    let keep = open(&MemoryDisk::new());
+    let name: Arc<str> = "misc.test".into();
+    keep.put_group(&name, group(1, 9, 5));
+    let reopened = Groups::read(&keep.table, 100_000).unwrap();
+    keep.outdate_group(&name);
+    keep.groups.lock().become_those(reopened);
+    assert!(keep.group(&name).unwrap().is_outdated());
+    let asked = keep.posts();
+    keep.put_group(
+        &name,
+        KeptGroup {
+            asked,
+            ..group(1, 10, 6)
+        },
+    );
+    assert!(!keep.group(&name).unwrap().is_outdated());
+}

@@ -187,10 +187,9 @@ impl Articles {
     /// Goes on with a table that is as it was some time ago: of what was placed since nothing is known.
     pub(super) fn resume(&self, table: &Table, pins: &Pins) -> Result<()> {
         self.forget_what_went(table)?;
-        pins.note_again();
         let marks = self.marks();
         table.change(true, |change| {
-            pins.note(change)?;
+            pins.note_all(change)?;
             change.put_marks(&marks, self.sequence)
         })
     }
@@ -603,7 +602,7 @@ impl Keep {
         for gone in new.extract_if(.., |came| is_let_go(&came.hash)) {
             self.in_memory.remove(&gone.hash);
         }
-        let Some(placing) = placing.as_mut() else {
+        let Some(placing) = placing.as_mut().filter(|_| !self.table.is_broken()) else {
             return refused;
         };
         // The key may have been had since they came.

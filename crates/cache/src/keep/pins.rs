@@ -136,9 +136,15 @@ impl Pins {
         state.is_changed |= state.stayed.len() < had;
     }
 
-    /// The table may not know what stays: it is noted with the next change.
-    pub(super) fn note_again(&self) {
-        self.state.lock().is_changed = true;
+    /// Notes the wildmats and what stays: of what was noted last nobody knows whether it is there.
+    pub(super) fn note_all(&self, change: &Change<'_>) -> std::result::Result<(), Fault> {
+        let octets = {
+            let mut state = self.state.lock();
+            state.is_changed = true;
+            encoded(&state.wildmats)
+        };
+        change.put_fact(PINS, &octets)?;
+        self.note(change)
     }
 
     /// Notes what stays, where that has changed.

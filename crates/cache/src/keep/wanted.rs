@@ -166,8 +166,11 @@ impl Wanted {
             let unlearnt = state.room.is_none().then_some(state.kind);
             (std::mem::take(&mut state.uses), state.last, unlearnt)
         };
-        if !uses.is_empty() {
-            table.change(false, |change| change.put_uses(&uses, last))?;
+        if !uses.is_empty()
+            && let Err(error) = table.change(false, |change| change.put_uses(&uses, last))
+        {
+            self.give_back(uses);
+            return Err(error);
         }
         let Some(kind) = unlearnt else {
             return Ok(());
@@ -188,6 +191,19 @@ impl Wanted {
             state.room = Some(room);
         }
         Ok(())
+    }
+
+    /// These uses could not be noted: they are with the next ones.
+    fn give_back(&self, uses: HashMap<IdHash, Use>) {
+        let mut state = self.state.lock();
+        for (id, before) in uses {
+            if let Some(noted) = state.uses.get_mut(&id) {
+                noted.times = noted.times.saturating_add(before.times);
+                noted.at = noted.at.max(before.at);
+            } else if state.uses.len() < USES_NOTED_MAX {
+                state.uses.insert(id, before);
+            }
+        }
     }
 
     /// A policy that knows what the table does.

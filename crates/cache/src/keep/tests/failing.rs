@@ -370,3 +370,64 @@ fn what_is_posted_while_a_table_is_opened_again_is_known_behind_that() {
     );
     assert!(!keep.group(&name).unwrap().is_outdated());
 }
+
+/// Each was written and synced, and nothing knew where it lay.
+#[test]
+fn what_comes_while_the_table_cannot_be_used_is_not_written() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    keep.keep(&[article(&keep, 1, 900)], NOW);
+    for op in [Op::Write, Op::SetLen] {
+        faulty.add(Fault::new(op, TABLE, Effect::Full).forever());
+    }
+    keep.checkpoint();
+    assert!(keep.figures().is_broken);
+    let written = faulty.octets_written(".seg");
+    keep.keep(&[article(&keep, 2, 900)], NOW);
+    assert_eq!(faulty.octets_written(".seg"), written);
+    assert!(is_there(&keep, 2, 900), "in memory");
+    faulty.clear();
+    assert!(minute(&keep));
+    keep.keep(&[article(&keep, 3, 900)], NOW);
+    assert!(faulty.octets_written(".seg") > written);
+}
+
+/// How often something was asked for was forgotten where that could not be noted.
+#[test]
+fn what_was_asked_for_is_noted_when_the_table_can_be_used() {
+    let keep = open(&MemoryDisk::new());
+    let mine = article(&keep, 1, 900);
+    keep.keep(std::slice::from_ref(&mine), NOW);
+    let uses = || keep.table.article(&mine.hash).unwrap().unwrap().uses;
+    assert_eq!(uses(), 1);
+    let later = |seconds: u64| UnixTime(NOW.0 + seconds);
+    assert!(keep.article(&mine.hash, later(1)).is_some());
+    keep.table.close();
+    assert!(keep.wanted.learn(&keep.table).is_err());
+    assert!(keep.article(&mine.hash, later(2)).is_some());
+    assert!(keep.wanted.learn(&keep.table).is_err());
+    keep.table.open(OpenMode::ReadWrite).unwrap();
+    keep.wanted.learn(&keep.table).unwrap();
+    let row = keep.table.article(&mine.hash).unwrap().unwrap();
+    assert_eq!((row.uses, row.used_at), (3, later(2).0));
+}
+
+/// Who pins was told that it failed, and the next start went by it all the same.
+#[test]
+fn pins_that_could_not_be_made_durable_are_not_there_later() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = Keep::open(&disk, &settings()).unwrap();
+    let of = |text: &str| [Wildmat::parse(text).unwrap()];
+    keep.pin(&of("my.*"), &[]).unwrap();
+    faulty.add(Fault::new(Op::Sync, TABLE, Effect::Medium));
+    assert!(keep.pin(&of("other.*"), &of("my.*")).is_err());
+    assert!(minute(&keep));
+    for keep in [keep, open(&memory.crash(1))] {
+        assert_eq!(keep.figures().pins, ["my.*"]);
+        let noted = keep.table.fact("pins").unwrap();
+        assert_eq!(noted.as_deref(), Some(&b"my.*\n"[..]));
+    }
+}

@@ -512,13 +512,13 @@ impl Keep {
         firsts.into_iter().rev().step_by(step).collect()
     }
 
-    /// Keeps the list of a server's groups, as it is given.
-    pub(crate) fn put_list(&self, server: &str, octets: &[u8]) {
+    /// Keeps the list of a server's groups, as it is given where it can be; whether it is on disk.
+    pub(crate) fn put_list(&self, server: &str, octets: impl FnOnce() -> Vec<u8>) -> bool {
         let name = format!("{LIST}{server}");
         let put = self
             .table
-            .change(false, |change| change.put_fact(&name, octets));
-        self.told(put);
+            .change(true, |change| change.put_fact(&name, &octets()));
+        self.told(put).is_some()
     }
 
     /// The list of a server's groups that is kept.

@@ -155,14 +155,17 @@ impl<C: Connect> One<C> {
         }
     }
 
-    /// Keeps the list over a restart, where lists are kept and there is another than before.  Nobody waits for it who reads.
+    /// Keeps the list over a restart, where lists are kept and there is another than before; one that cannot be kept is the next time.
+    /// Nobody waits for it who reads.
     pub(super) async fn put_away(&self) {
         let listing = self.unkept.lock().take();
         if let Some((keep, listing)) = self.common.lists.get().map(Arc::clone).zip(listing) {
-            let name = self.name.clone();
+            let (name, put) = (self.name.clone(), Arc::clone(&listing));
             let putting =
-                tokio::task::spawn_blocking(move || keep.put_list(&name, &listing.encode()));
-            let _ = putting.await;
+                tokio::task::spawn_blocking(move || keep.put_list(&name, || put.encode()));
+            if let Ok(false) = putting.await {
+                self.unkept.lock().get_or_insert(listing);
+            }
         }
     }
 

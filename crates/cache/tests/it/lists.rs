@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_cache::CServer;
+use newsreel_cache::keep::Keep;
+use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_service::{
     Arriving, GroupCursor, GroupSelect, GroupStatus, NewsService as _, ServiceError,
 };
 use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
 use tokio::sync::Notify;
 
-use crate::cached::{REFRESH_S, Rig, rig, whole_list};
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, rig, whole_list};
+use crate::toy::To;
 
 /// The lines of a listing that begins now.
 async fn listed(rig: &Rig, changed_since: Option<u64>) -> Vec<String> {
@@ -334,4 +338,42 @@ async fn a_group_that_was_said_not_to_be_there_is_not_told_from_an_older_list() 
     rig.here.set_offline(true).unwrap();
     let name = GroupName::parse(b"misc.test").unwrap();
     assert_eq!(rig.here.group(name).await, Err(ServiceError::Offline));
+}
+
+/// A list that came while the cache's disk failed was not put by any more: behind a restart the one before was shown.
+#[tokio::test]
+async fn a_list_that_could_not_be_put_by_is_put_by_later() {
+    // It fails as the list is put by, or as that is made durable.
+    for op in [Op::Write, Op::Sync] {
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let (to, clock) = (To::default(), Arc::new(FakeClock::new(1_767_225_600)));
+        let open = || {
+            let keep = Keep::open(&disk, &keep_settings()).unwrap();
+            in_front(&[&to], &clock, keep, 0)
+        };
+        let list = async |here: &CServer<To>| {
+            let listed = whole_list(here).await.unwrap();
+            String::from_utf8(listed).unwrap()
+        };
+        let here = open();
+        assert!(!list(&here).await.contains("alt.two"));
+        here.stop().await;
+        drop(here);
+        to.0.lock().listed = "alt.two 9 2 m\r\n";
+        let here = open();
+        assert!(list(&here).await.contains("alt.two"));
+        faulty.add(Fault::new(op, "table.redb", Effect::Full).forever());
+        here.stop().await;
+        assert!(here.kept_figures().is_broken);
+        faulty.clear();
+        while here.kept_figures().is_broken {
+            here.stop().await;
+        }
+        here.stop().await;
+        drop(here);
+        let here = open();
+        here.set_offline(true).unwrap();
+        assert!(list(&here).await.contains("alt.two"), "{op}");
+    }
 }

@@ -312,7 +312,8 @@ impl Keep {
             let mut groups = self.groups.lock();
             (groups.remove(name), groups.firsts.is_some())
         };
-        if !was_known && !(is_unread && self.renewed.lock().len() < UNREAD_GONE_MAX) {
+        let is_noted = was_known || is_unread && self.renewed.lock().len() < UNREAD_GONE_MAX;
+        if !is_noted {
             return;
         }
         let changed = self.table.change(false, |change| {

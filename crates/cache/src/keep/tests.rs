@@ -584,6 +584,11 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
         (&*first.id, first.uses, first.used_at),
         ("<1@t.example>", 2, later)
     );
+    // Of more than are there the order is the same; of none they are counted still.
+    let (both, _) = keep.listed_articles(&is_misc, 9).unwrap();
+    assert_eq!(both[..1], articles);
+    assert_eq!(both[1].id, id(2));
+    assert_eq!(keep.listed_articles(&is_misc, 0).unwrap(), (vec![], 2));
     // Only said, and then done; what is named twice goes once.
     let second = id(2);
     let both = [MessageId::parse(second.as_bytes()).unwrap()];

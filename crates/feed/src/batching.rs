@@ -18,7 +18,7 @@ use crate::config::{FeedConfig, FeedKind, Packing};
 use crate::feed::Feed;
 use crate::outgoing::{Outgoing, Whole, Wrapping, Writing};
 use crate::peers::Peers;
-use crate::queue::{GONE_NAMED_MAX, articles_at_most};
+use crate::queue::GONE_NAMED_MAX;
 
 /// Where batches go in a spool, unless the configuration says.
 const FOLDER: &str = "batches/out";
@@ -463,10 +463,7 @@ impl<'p> Steps<'p> {
         match read.map_err(io::Error::other)? {
             FeedRead::End => self.is_over = true,
             FeedRead::Missed { from, before, why } => {
-                let many = articles_at_most(from, before);
-                done.missed += many;
-                let (peer, feed) = (&done.peer, &done.feed);
-                tracing::error!(peer, feed, "missed up to {many} articles: {why}");
+                done.missed += self.feed.tell_missed(from, before, &why);
             }
             FeedRead::More => {}
         }

@@ -6,6 +6,7 @@
 //! One that is to send what is newer first passes over what it has no room for, and is read for from there while it has.
 //! Where a backlog is read, its small texts are wanted of the store before the connections ask for them, so that a disk has much to do at once.
 //! A feed with a delay stands before the first article that is too young, and is passed by until that is old enough.
+//! Where the log cannot be read for a feed, no other one waits.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,8 +18,9 @@ use newsreel_host::Clock;
 use newsreel_wire::{Sequence, Token, UnixTime};
 
 use crate::config::FeedKind;
+use crate::failures::{Aim, Failures};
 use crate::feed::Feed;
-use crate::queue::{Offered, articles_at_most};
+use crate::queue::Offered;
 use crate::text::Slot;
 
 /// Lists of groups that are kept with the feeds that take them.
@@ -67,6 +69,7 @@ pub(crate) struct Dispatcher {
     late: BTreeMap<usize, FeedCursor>,
     /// What feeds missed before this was named.
     named_to: Sequence,
+    failures: Failures,
 }
 
 impl Dispatcher {
@@ -79,108 +82,62 @@ impl Dispatcher {
             cursors: BTreeMap::new(),
             late: BTreeMap::new(),
             named_to: Sequence::ZERO,
+            failures: Failures::default(),
         }
+    }
+
+    /// Reads one step for everybody who wants more; whether anybody got further.  Waits for the disk.
+    pub(crate) fn step(&mut self) -> bool {
+        self.bring_back();
+        self.name_missed();
+        self.round()
     }
 
     /// Brings into memory again what was not settled when a feed ended, for those that begin.
-    pub(crate) fn reopen(&self) -> Result<(), Error> {
-        for feed in &self.feeds {
-            if feed.config.kind == FeedKind::Batch || feed.queue.lock().is_begun() {
+    fn bring_back(&mut self) {
+        let now = self.clock.monotonic();
+        for (at, feed) in self.feeds.iter().enumerate() {
+            let of = (at, Aim::Open);
+            if feed.config.kind == FeedKind::Batch || !self.failures.may_read(of, now) {
                 continue;
             }
-            let place = feed.queue.lock().place().clone();
-            let Some(first) = place.open.first() else {
-                feed.queue.lock().begin();
-                continue;
-            };
-            let mut cursor = self.engine.feed_from(*first);
-            while cursor.position() < place.next {
-                let read = cursor.read(|article| {
-                    if place.open.contains(&article.sequence) {
-                        feed.queue.lock().push_again(offered(article));
-                    }
-                    ControlFlow::Continue(())
-                })?;
-                if read == FeedRead::End {
-                    break;
-                }
-            }
-            feed.queue.lock().begin();
-            feed.more.notify_waiters();
+            let read = bring_back_of(&self.engine, feed);
+            self.failures.note(feed, of, now, read.as_ref().copied());
         }
-        Ok(())
     }
 
-    /// Names what the log loses next and feeds have not come to.  Waits for the disk.
-    pub(crate) fn name_missed(&mut self) -> Result<(), Error> {
+    /// Names what the log loses next and feeds have not come to.
+    fn name_missed(&mut self) {
         let to = self.engine.feeds_lose_before();
         if self.named_to >= to {
-            return Ok(());
+            return;
         }
-        let mut is_all = true;
-        for feed in &self.feeds {
+        let (now, mut is_all) = (self.clock.monotonic(), true);
+        for (at, feed) in self.feeds.iter().enumerate() {
+            let of = (at, Aim::Missed);
             // Whoever writes a batch has the place.
-            match feed.batching.try_lock() {
-                Ok(_alone) => self.name_missed_by(feed, to)?,
-                Err(_) => is_all = false,
+            let Some(_alone) = feed.batching.try_lock().ok() else {
+                is_all = false;
+                continue;
+            };
+            if !self.failures.may_read(of, now) {
+                is_all = false;
+                continue;
             }
+            let now_s = UnixTime(self.clock.now().secs);
+            let named = name_missed_by(&self.engine, feed, to, now_s);
+            is_all &= named.is_ok();
+            self.failures.note(feed, of, now, named.as_ref().copied());
         }
         if is_all {
             self.named_to = to;
         }
-        Ok(())
     }
 
-    fn name_missed_by(&self, feed: &Feed, to: Sequence) -> Result<(), Error> {
-        // What is open is in memory.
-        let with_open = feed.config.kind == FeedKind::Batch;
-        let from = feed.queue.lock().unseen_from(with_open);
-        if from >= to {
-            return Ok(());
-        }
-        let now = UnixTime(self.clock.now().secs);
-        let before = feed.queue.lock().tally.missed;
-        let mut cursor = self.engine.feed_from(from);
-        while cursor.position() < to {
-            let read = cursor.read(|article| {
-                if article.sequence >= to {
-                    return ControlFlow::Break(());
-                }
-                let mut queue = feed.queue.lock();
-                if queue.is_unseen(article.sequence, with_open) && feed.filter.takes(article) {
-                    queue.miss_one(&String::from_utf8_lossy(article.id), now);
-                }
-                ControlFlow::Continue(())
-            })?;
-            match read {
-                FeedRead::More => {}
-                FeedRead::Missed { from, before, .. } => {
-                    feed.queue.lock().tally.missed += articles_at_most(from, before.min(to));
-                }
-                FeedRead::End => break,
-            }
-        }
-        let mut queue = feed.queue.lock();
-        queue.lose(to, with_open);
-        let (many, peer, name) = (
-            queue.tally.missed - before,
-            &feed.peer.name,
-            &feed.config.name,
-        );
-        if many > 0 {
-            tracing::error!(
-                peer,
-                feed = name,
-                "missed {many} articles, which `newsreel peer show` names: the log is kept no longer (`engine.log_keep_octets`)"
-            );
-        }
-        Ok(())
-    }
-
-    /// Reads one step for everybody who wants more; whether anybody got further.  Waits for the disk.
-    pub(crate) fn round(&mut self) -> Result<bool, Error> {
+    /// Looks at the articles of one commit, for everybody who wants more.
+    fn round(&mut self) -> bool {
         let end = self.engine.watch_commits().borrow().next();
-        let now_s = self.clock.now().secs;
+        let (now_s, now) = (self.clock.now().secs, self.clock.monotonic());
         let (mut passes, mut late) = (BTreeMap::<Sequence, Vec<bool>>::new(), Vec::new());
         let many = self.feeds.len();
         for (at, feed) in self.feeds.iter().enumerate() {
@@ -194,34 +151,43 @@ impl Dispatcher {
             }
             if !queue.is_hungry() {
                 queue.pass_over(end);
-            } else if next < end {
+            } else if next < end && self.failures.may_read((at, Aim::Next), now) {
                 let members = passes.entry(next).or_insert_with(|| vec![false; many]);
                 if let Some(member) = members.get_mut(at) {
                     *member = true;
                 }
             }
             // What is new comes first.
-            if next >= end && queue.wants_late() {
+            if next >= end && queue.wants_late() && self.failures.may_read((at, Aim::Late), now) {
                 late.push(at);
             }
         }
         self.cursors.retain(|at, _| passes.contains_key(at));
         self.late.retain(|at, _| late.contains(at));
-        let got_further = !passes.is_empty() || !late.is_empty();
+        let mut got_further = false;
         for (from, members) in passes {
-            self.pass(from, members, (now_s, end))?;
+            let read = self.pass(from, members.clone(), (now_s, end));
+            got_further |= read.is_ok();
+            let those = self.feeds.iter().enumerate().zip(members);
+            for ((at, feed), _) in those.filter(|(_, member)| *member) {
+                let read = read.as_ref().copied();
+                self.failures.note(feed, (at, Aim::Next), now, read);
+            }
         }
         for at in late {
-            self.late_pass(at, now_s)?;
+            let Some(feed) = self.feeds.get(at).map(Arc::clone) else {
+                continue;
+            };
+            let read = self.late_pass(at, &feed, now_s);
+            got_further |= read.is_ok();
+            let read = read.as_ref().copied();
+            self.failures.note(&feed, (at, Aim::Late), now, read);
         }
-        Ok(got_further)
+        got_further
     }
 
     /// Looks at the articles of one commit that a feed passed over.
-    fn late_pass(&mut self, at: usize, now_s: u64) -> Result<(), Error> {
-        let Some(feed) = self.feeds.get(at).map(Arc::clone) else {
-            return Ok(());
-        };
+    fn late_pass(&mut self, at: usize, feed: &Feed, now_s: u64) -> Result<(), Error> {
         let Some((from, to)) = feed.queue.lock().late_stretch() else {
             return Ok(());
         };
@@ -249,10 +215,7 @@ impl Dispatcher {
         };
         let mut queue = feed.queue.lock();
         if let FeedRead::Missed { from, before, why } = &read {
-            let many = articles_at_most(*from, (*before).min(to));
-            queue.tally.missed += many;
-            let (peer, name) = (&feed.peer.name, &feed.config.name);
-            tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
+            queue.tally.missed += feed.tell_missed(*from, (*before).min(to), why);
         }
         queue.advance_late(next);
         queue.sort_window();
@@ -311,10 +274,7 @@ impl Dispatcher {
         })?;
         if let FeedRead::Missed { from, before, why } = &read {
             for (feed, _) in feeds.iter().zip(&members).filter(|(_, member)| **member) {
-                feed.queue.lock().miss(*from, *before);
-                let (peer, name) = (&feed.peer.name, &feed.config.name);
-                let many = articles_at_most(*from, *before);
-                tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
+                feed.queue.lock().tally.missed += feed.tell_missed(*from, *before, why);
             }
         }
         let is_backlog = cursor.position() < end;
@@ -333,6 +293,71 @@ impl Dispatcher {
         cursors.insert(cursor.position(), cursor);
         Ok(())
     }
+}
+
+/// Brings into memory again what of a feed is open and in the log only.
+fn bring_back_of(engine: &Engine, feed: &Feed) -> Result<(), Error> {
+    let Some((first, last)) = feed.queue.lock().to_bring_back() else {
+        return Ok(());
+    };
+    let mut cursor = engine.feed_from(first);
+    while cursor.position() <= last {
+        let read = cursor.read(|article| {
+            if feed.queue.lock().is_in_log(article.sequence) {
+                feed.queue.lock().bring_back(offered(article));
+            }
+            ControlFlow::Continue(())
+        })?;
+        if read == FeedRead::End {
+            break;
+        }
+    }
+    feed.queue.lock().bring_back_no_more(last);
+    feed.more.notify_waiters();
+    Ok(())
+}
+
+/// Names what a feed has not come to and the log loses up to there: what is counted is lost at once, so that nothing is counted again.
+fn name_missed_by(engine: &Engine, feed: &Feed, to: Sequence, now: UnixTime) -> Result<(), Error> {
+    let from = feed.queue.lock().unseen_from();
+    if from >= to {
+        return Ok(());
+    }
+    let mut cursor = engine.feed_from(from);
+    let (mut those, mut many, mut read) = (Vec::new(), 0, Ok(FeedRead::More));
+    while cursor.position() < to && matches!(read, Ok(FeedRead::More | FeedRead::Missed { .. })) {
+        read = cursor.read(|article| {
+            if article.sequence >= to {
+                return ControlFlow::Break(());
+            }
+            if feed.queue.lock().is_unseen(article.sequence) && feed.filter.takes(article) {
+                those.push(String::from_utf8_lossy(article.id).into_owned());
+            }
+            ControlFlow::Continue(())
+        });
+        let mut queue = feed.queue.lock();
+        let lost_to = match &read {
+            Err(_) => break,
+            Ok(FeedRead::End) => to,
+            Ok(FeedRead::More) => cursor.position().min(to),
+            Ok(FeedRead::Missed { from, before, why }) => {
+                queue.tally.missed += feed.tell_missed(*from, (*before).min(to), why);
+                cursor.position().min(to)
+            }
+        };
+        many += those.len();
+        those.drain(..).for_each(|id| queue.miss_one(&id, now));
+        queue.lose(lost_to);
+    }
+    if many > 0 {
+        let (peer, name) = (&feed.peer.name, &feed.config.name);
+        tracing::error!(
+            peer,
+            feed = name,
+            "missed {many} articles, of which `newsreel peer show` names the newest: the log is kept no longer (`engine.log_keep_octets`)"
+        );
+    }
+    read.map(|_| ())
 }
 
 /// The feeds that take a list of groups.

@@ -112,7 +112,7 @@ pub(crate) fn by_place(feed: &Arc<Feed>, found: Found, now_ms: u64) -> Fate {
     match queue.held(at, now_ms) {
         // Of batches nothing is in memory.
         Some(_) if feed.config.kind == FeedKind::Batch => Fate::InLog,
-        Some(_) if !queue.is_begun() => Fate::Open,
+        Some(_) if queue.is_in_log(at) => Fate::Open,
         Some(Held::Waits) => Fate::Waits,
         Some(Held::UnderWay) => Fate::UnderWay,
         Some(Held::PutOff { times, seconds }) => Fate::PutOff { times, seconds },

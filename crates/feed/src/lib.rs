@@ -12,6 +12,7 @@ mod config;
 mod conversation;
 mod dial;
 mod dispatch;
+mod failures;
 mod fate;
 mod feed;
 mod filter;

@@ -302,7 +302,6 @@ impl Peers {
     /// Reads the log for the feeds until something is changed.
     async fn read_on(&self, mut dispatcher: Dispatcher, stop: &mut DrainWatch) {
         let mut commits = self.engine.watch_commits();
-        let mut is_new = true;
         let mut saved_at = self.clock.monotonic();
         loop {
             if self.clock.monotonic().saturating_sub(saved_at) >= SAVE_EVERY {
@@ -310,20 +309,14 @@ impl Peers {
                 self.save().await;
             }
             let step = move || {
-                let opened = if is_new { dispatcher.reopen() } else { Ok(()) };
-                let named = opened.and_then(|()| dispatcher.name_missed());
-                let read = named.and_then(|()| dispatcher.round());
-                (dispatcher, read)
+                let got_further = dispatcher.step();
+                (dispatcher, got_further)
             };
-            let Ok((back, read)) = tokio::task::spawn_blocking(step).await else {
+            let Ok((back, got_further)) = tokio::task::spawn_blocking(step).await else {
                 tracing::error!("the log cannot be read for feeds: a thread ended");
                 return;
             };
-            (dispatcher, is_new) = (back, false);
-            let got_further = read.unwrap_or_else(|error| {
-                tracing::error!(%error, "the log cannot be read for feeds; it is tried again");
-                false
-            });
+            dispatcher = back;
             if got_further && !stop.is_started() && !self.changed.is_so() {
                 continue;
             }

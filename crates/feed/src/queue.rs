@@ -5,7 +5,7 @@
 
 mod item;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use newsreel_wire::{Sequence, UnixTime};
@@ -25,7 +25,8 @@ const RETRY_MS_MAX: u64 = 3_600_000;
 #[derive(Debug)]
 pub(crate) struct Queue {
     place: Place,
-    /// What was open when the server stopped: of what lies before `place.next` at the start only this goes out.
+    /// Of what is open, what was so when the feed began and is in the log only, not in memory.
+    in_log: BTreeSet<Sequence>,
     waiting: VecDeque<Item>,
     /// What was passed over and goes out while nothing else waits.
     late: VecDeque<Item>,
@@ -37,8 +38,6 @@ pub(crate) struct Queue {
     delay_s: u64,
     /// The next article is too young before this.
     resumes_at_s: u64,
-    /// What was open when the feed began is in memory, or gone.
-    is_begun: bool,
     fresh_first: bool,
     by_group: bool,
     quota: Quota,
@@ -69,6 +68,11 @@ pub(crate) const fn articles_at_most(from: Sequence, before: Sequence) -> u64 {
     before.0.saturating_sub(from.0).div_ceil(2)
 }
 
+/// Where the log goes on behind an article.
+const fn behind(article: Sequence) -> Sequence {
+    Sequence(article.0.saturating_add(1))
+}
+
 /// Names an article; of many the newest stay.
 fn name(names: &mut VecDeque<Box<str>>, id: &str) {
     if names.len() >= GONE_NAMED_MAX {
@@ -80,6 +84,7 @@ fn name(names: &mut VecDeque<Box<str>>, id: &str) {
 impl Queue {
     pub(crate) fn new(place: Place, config: &FeedConfig) -> Self {
         Self {
+            in_log: place.open.clone(),
             place,
             waiting: VecDeque::new(),
             late: VecDeque::new(),
@@ -89,7 +94,6 @@ impl Queue {
             was_full: false,
             delay_s: config.delay_s,
             resumes_at_s: 0,
-            is_begun: false,
             fresh_first: config.fresh_first,
             by_group: config.by_group,
             quota: Quota::new(config),
@@ -238,10 +242,36 @@ impl Queue {
         self.waiting.len() + self.late.len() + self.deferred.range(..=due).count()
     }
 
-    /// An article that was open at the start is in memory again.
-    pub(crate) fn push_again(&mut self, offered: Arc<Offered>) {
-        debug_assert!(self.place.open.contains(&offered.sequence));
-        self.waiting.push_back(Item::new(offered, false));
+    /// From where to where the articles are that are open and in the log only.
+    pub(crate) fn to_bring_back(&self) -> Option<(Sequence, Sequence)> {
+        Some((*self.in_log.first()?, *self.in_log.last()?))
+    }
+
+    /// Whether an article is open and in the log only.
+    pub(crate) fn is_in_log(&self, sequence: Sequence) -> bool {
+        self.in_log.contains(&sequence)
+    }
+
+    /// An article is in memory again, if it is open and was in the log only.
+    pub(crate) fn bring_back(&mut self, offered: Arc<Offered>) {
+        if self.in_log.remove(&offered.sequence) {
+            self.waiting.push_back(Item::new(offered, false));
+        }
+    }
+
+    /// What is open up to there and was not found in the log again is gone.
+    pub(crate) fn bring_back_no_more(&mut self, to: Sequence) {
+        self.tally.gone += self.close_in_log(behind(to));
+    }
+
+    /// What is in the log only and lies before this is not open any more; how many articles that are.
+    fn close_in_log(&mut self, before: Sequence) -> u64 {
+        let stays = self.in_log.split_off(&before);
+        let closed = std::mem::replace(&mut self.in_log, stays);
+        for sequence in &closed {
+            self.place.open.remove(sequence);
+        }
+        closed.len() as u64
     }
 
     /// The log was looked at up to here.
@@ -249,69 +279,44 @@ impl Queue {
         self.place.next = self.place.next.max(next);
     }
 
-    /// Everything before this is settled.
+    /// Everything before this is settled, of a feed that has nothing in memory.
     pub(crate) fn pass(&mut self, to: Sequence) {
-        self.place.open = self.place.open.split_off(&to);
+        self.close_in_log(to);
         self.place.behind.clear();
         self.advance(to);
     }
 
-    /// What lies between is not in the log any more.
-    pub(crate) fn miss(&mut self, from: Sequence, before: Sequence) {
-        let from = from.max(self.place.next);
-        self.tally.missed += articles_at_most(from, before);
-        self.advance(before);
+    /// Where the first article is that it has not come to, or that is open and in the log only.
+    pub(crate) fn unseen_from(&self) -> Sequence {
+        let behind = self.late_stretch().map(|(from, _)| from);
+        let first = self.in_log.first().copied().into_iter().chain(behind);
+        first.fold(self.place.next, Sequence::min)
     }
 
-    /// Where the first article is that it has not come to; with `open` ones where nothing is in memory.
-    pub(crate) fn unseen_from(&self, with_open: bool) -> Sequence {
-        match with_open {
-            true => self.place.needs_from(),
-            false => self
-                .late_stretch()
-                .map_or(self.place.next, |(from, _)| from),
-        }
-    }
-
-    /// Whether it has not come to an article.
-    pub(crate) fn is_unseen(&self, sequence: Sequence, with_open: bool) -> bool {
+    /// Whether it has not come to an article, or that is open and in the log only.
+    pub(crate) fn is_unseen(&self, sequence: Sequence) -> bool {
         let place = &self.place;
         let mut behind = place.behind.iter();
         place.next <= sequence
-            || (with_open && place.open.contains(&sequence))
+            || self.is_in_log(sequence)
             || behind.any(|(from, to)| *from <= sequence && sequence < *to)
     }
 
-    /// An article that it has not come to goes with the log: it is counted and named.
+    /// An article that is in the log only goes with it: it is counted and named.
     pub(crate) fn miss_one(&mut self, id: &str, now: UnixTime) {
         self.tally.missed += 1;
         self.remembered.note(id, Settled::Missed, "", now);
         name(&mut self.missed, id);
     }
 
-    /// The log goes up to there: nothing of it that it has not come to is looked at any more.
-    pub(crate) fn lose(&mut self, to: Sequence, with_open: bool) {
+    /// The log goes up to there: nothing of it that is not in memory is looked at any more.
+    pub(crate) fn lose(&mut self, to: Sequence) {
         for (from, _) in &mut self.place.behind {
             *from = to.max(*from);
         }
         self.place.behind.retain(|(from, to)| from < to);
-        if with_open {
-            self.place.open = self.place.open.split_off(&to);
-        }
+        self.close_in_log(to);
         self.advance(to);
-    }
-
-    /// Whether what was open at the start was looked for.
-    pub(crate) const fn is_begun(&self) -> bool {
-        self.is_begun
-    }
-
-    /// What was open at the start and was not found in the log again is gone.
-    pub(crate) fn begin(&mut self) {
-        self.is_begun = true;
-        let many = self.place.open.len();
-        self.place.open = self.waiting.iter().map(|it| it.offered.sequence).collect();
-        self.tally.gone += (many - self.place.open.len()) as u64;
     }
 
     /// Up to so many articles to send now.
@@ -479,6 +484,7 @@ impl Queue {
         self.waiting.clear();
         self.late.clear();
         self.deferred.clear();
+        self.in_log.clear();
         self.place = Place::at(next.max(self.place.next));
         many
     }

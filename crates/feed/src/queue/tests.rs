@@ -278,3 +278,41 @@ proptest! {
         }
     }
 }
+
+fn queue_with_open(next: u64, open: &[u64]) -> Queue {
+    let place = Place {
+        open: open.iter().copied().map(Sequence).collect(),
+        ..Place::at(Sequence(next))
+    };
+    Queue::new(place, &FeedConfig::default())
+}
+
+/// What a connection took up while the rest was looked for in the log counted as gone, and was lost where the connection ended.
+#[test]
+fn what_is_taken_up_while_others_are_looked_for_stays_open() {
+    let mut queue = queue_with_open(9, &[1, 2, 3, 4]);
+    queue.bring_back(offered(1));
+    queue.bring_back(offered(2));
+    let mut items = taken(&mut queue, 2, 0);
+    queue.defer(items.remove(0), 0);
+    queue.bring_back(offered(3));
+    queue.bring_back_no_more(Sequence(4));
+    assert_eq!((queue.tally.gone, queue.open()), (1, 3));
+    queue.give_back(items);
+    assert_eq!(numbers(&taken(&mut queue, 9, 1_000_000)), [1, 2, 3]);
+    queue.settle(Sequence(1), Settled::Accepted);
+    assert_eq!(queue.tally.accepted, 1);
+}
+
+/// What was dropped while it was looked for in the log went out all the same.
+#[test]
+fn what_is_dropped_while_it_is_looked_for_stays_dropped() {
+    let mut queue = queue_with_open(9, &[1, 2]);
+    queue.bring_back(offered(1));
+    assert_eq!(queue.drop_all(Sequence(20)), 2);
+    queue.bring_back(offered(2));
+    queue.bring_back_no_more(Sequence(2));
+    assert_eq!(queue.waiting(0), 0);
+    assert_eq!(queue.place(), &Place::at(Sequence(20)));
+    assert_eq!(queue.tally, Tally::default());
+}

@@ -1,9 +1,11 @@
 //! Everything arrives once, in whatever way connections, peers and we ourselves end.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use newsreel_feed::{Fate, FeedReport, LOOKS_MAX, LinkState, PeerConfig};
+use newsreel_host::{Effect, Fault, Op};
 use newsreel_wire::{MessageId, UnixTime};
 
 use crate::site::{Sending, Site, id, peers};
@@ -145,6 +147,81 @@ async fn what_the_log_loses_is_counted_and_named() {
         let told = told.iter().find(|it| it.peer == name).unwrap();
         assert!(matches!(told.fate, Some(Fate::Missed(_))), "{told:?}");
     }
+    sending.stop().await;
+}
+
+/// Where the log could not be read for one feed, what that misses was counted again each time, and no feed was read for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_named_counts_once_and_holds_no_other() {
+    const EACH: usize = 500;
+    let names = ["b.example", "c.example"];
+    let site = Site::keeping_log(&names, 1 << 20);
+    let peer = |name| {
+        format!("[[peer]]\nname = '{name}'\naddress = 'h:1'\n[[peer.feed]]\narticles_max = 100\n")
+    };
+    let is_mute = |is_so| site.world.0[names[0]].habits.lock().is_mute = is_so;
+    is_mute(true);
+    let sending = site.send_to(&peers(&names.map(peer).concat()));
+    let first = site.disk.list(Path::new("/spool/log")).unwrap();
+    let first = first.into_iter().map(|it| it.name).min().unwrap();
+    let mut all = 0;
+    while site.engine.feeds_lose_before().0 <= report(&sending, names[0]).next {
+        site.receive(all..all + EACH, "misc.test").await;
+        all += EACH;
+        site.until_has(&sending, names[1], all).await;
+        if all == 3 * EACH {
+            // In the middle of what one of them has not come to, and the other has.
+            let fault = Fault::new(Op::Read, &first, Effect::Denied);
+            site.faults.add(fault.covering(200 << 10).forever());
+        }
+    }
+    let mut missed = Vec::new();
+    for _ in 0..3 {
+        // What failed is tried again.
+        site.clock.advance(Duration::from_secs(1));
+        site.receive(all..all + 10, "misc.test").await;
+        all += 10;
+        site.until_has(&sending, names[1], all).await;
+        missed.push(report(&sending, names[0]).tally.missed as usize);
+    }
+    assert!(missed[1] > 0 && missed[1] == missed[2], "{missed:?}");
+    site.faults.clear();
+    is_mute(false);
+    site.until(&sending, names[0], |_| {
+        let FeedReport { tally, open, .. } = report(&sending, names[0]);
+        (tally.accepted + tally.missed, open) == (all as u64, 0)
+    })
+    .await;
+    sending.stop().await;
+}
+
+/// What was open when a feed ended was never sent where the log could not be read at that moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_open_is_looked_for_until_it_is_found() {
+    let site = Site::new(&["b.example"]);
+    let peer = &site.world.0["b.example"];
+    let text = peers("[[peer]]\nname = 'b.example'\naddress = 'h:1'\n");
+    peer.habits.lock().is_mute = true;
+    let sending = site.send_to(&text);
+    site.receive(0..50, "misc.test").await;
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 50
+    })
+    .await;
+    sending.stop().await;
+    peer.habits.lock().is_mute = false;
+    // A read is tried once more at once, for less.
+    let fault = Fault::new(Op::Read, "/spool/log", Effect::Denied);
+    site.faults.add(fault.times(2));
+    let sending = site.send_to(&text);
+    site.receive(50..60, "misc.test").await;
+    site.until_has(&sending, "b.example", 60).await;
+    assert_eq!(peer.came.lock().len(), 60, "none is sent twice");
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    assert_eq!(report(&sending, "b.example").tally.gone, 0);
     sending.stop().await;
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use newsreel_engine::{Engine, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_feed::{PeerConfig, Peers, PeersConfig, problems};
-use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk};
+use newsreel_host::{Clock, Disk, FakeClock, FaultyDisk, MemoryDisk};
 use newsreel_net::Drain;
 use newsreel_service::{Connection, ConnectionId, NewsService as _, Transfer, TransferKind};
 use newsreel_store::StoreConfig;
@@ -28,6 +28,8 @@ type Open = fn(
 
 pub(crate) struct Site {
     pub(crate) disk: Arc<dyn Disk>,
+    /// What goes wrong with the engine's disk.
+    pub(crate) faults: FaultyDisk,
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) world: Arc<World>,
@@ -70,7 +72,8 @@ impl Site {
 
     /// One whose log is kept for feeds up to so many octets.
     pub(crate) fn keeping_log(names: &[&str], octets: u64) -> Self {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let faults = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let disk: Arc<dyn Disk> = Arc::new(faults.clone());
         let clock = Arc::new(FakeClock::new(NOW));
         let mut config = EngineConfig::new(PathBuf::from("/spool"));
         config.store = StoreConfig::two_buffers(16 << 20);
@@ -92,6 +95,7 @@ impl Site {
             .unwrap();
         Self {
             disk,
+            faults,
             clock,
             engine: Arc::new(engine),
             world: World::new(names),

@@ -185,8 +185,9 @@ impl Queue {
         }
     }
 
-    /// An article that was passed over and goes out.
+    /// An article that was passed over and goes out; the first stretch begins behind it.
     pub(crate) fn push_late(&mut self, offered: Arc<Offered>) {
+        self.advance_late(behind(offered.sequence));
         // Of stretches that became one some went out already, and one may still be under way.
         if self.place.open.insert(offered.sequence) {
             self.late.push_back(Item::new(offered, true));
@@ -226,8 +227,9 @@ impl Queue {
         self.resumes_at_s.saturating_sub(now_s) == 0 || self.resumes_at_s - now_s > self.delay_s
     }
 
-    /// An article that goes out; it is behind all before.
+    /// An article that goes out; it is behind all before, and the log was looked at up to it.
     pub(crate) fn push(&mut self, offered: Arc<Offered>) {
+        self.advance(behind(offered.sequence));
         self.place.open.insert(offered.sequence);
         self.waiting.push_back(Item::new(offered, false));
         self.was_full |= !self.has_room();

@@ -316,3 +316,14 @@ fn what_is_dropped_while_it_is_looked_for_stays_dropped() {
     assert_eq!(queue.place(), &Place::at(Sequence(20)));
     assert_eq!(queue.tally, Tally::default());
 }
+
+/// Where the log could not be read behind an article, that was taken up again each time.
+#[test]
+fn an_article_that_was_taken_up_is_behind_the_place() {
+    let mut queue = queue_with_open(5, &[]);
+    queue.push(offered(5));
+    assert_eq!(queue.place().next, Sequence(6));
+    queue.place.behind = vec![(Sequence(1), Sequence(4))];
+    queue.push_late(offered(2));
+    assert_eq!(queue.late_stretch(), Some((Sequence(3), Sequence(4))));
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Rest, Word};
 use crate::dial::Dial;
@@ -138,12 +138,11 @@ impl Link {
         // What is to be sent, how much of it is written, and whether that has left.
         let (mut out, mut sent, mut flushed) = (Vec::new(), 0, true);
         let (mut memory, mut items) = (ArticleBuf::new(), Vec::new());
-        let ihave = manner == Manner::Ihave;
-        let mut was_skipping = None;
-        // When there was nothing to wait for, or the peer answered, or took a part of what is to be sent.
+        let (mut was_skipping, mut was_idle) = (None, true);
+        // When something was offered first, or the peer answered, or took a part of what is to be sent.
         let mut heard = Instant::now();
         loop {
-            let more = self.worker.feed.more.notified();
+            let (more, mut has_come) = (self.worker.feed.more.notified(), false);
             self.offer(talk, &mut items, &mut out);
             if sent == out.len() || sent > UNSENT_MAX {
                 out.drain(..sent);
@@ -152,27 +151,17 @@ impl Link {
             if let Err(why) = self.texts_of(talk, &mut memory, &mut out, sent).await {
                 return End::Failed(why);
             }
-            if was_skipping != Some(talk.skips()) {
-                was_skipping = Some(talk.skips());
-                let skips_check = talk.skips();
-                self.worker.feed.link_is(
-                    self.worker.number,
-                    LinkState::Sending { ihave, skips_check },
-                );
+            if was_skipping.replace(talk.skips()) != Some(talk.skips()) {
+                self.tell(talk, manner);
             }
             let is_idle = talk.is_idle() && sent == out.len();
             if is_idle && self.worker.feed.is_paused() {
-                goodbye(&mut writer).await;
-                return End::Done;
+                break;
             }
-            let patience = match is_idle {
-                true => IDLE,
-                false => ANSWER.saturating_sub(heard.elapsed()),
-            };
-            if is_idle {
+            if std::mem::replace(&mut was_idle, is_idle) {
                 heard = Instant::now();
             }
-            let mut has_come = false;
+            let patience = if is_idle { IDLE } else { ANSWER };
             tokio::select! {
                 read = lines.fill() => match read {
                     Ok(()) => (has_come, heard) = (true, Instant::now()),
@@ -182,22 +171,17 @@ impl Link {
                     Ok(0) => flushed = true,
                     Ok(octets) => {
                         (sent, flushed) = (sent + octets, false);
-                        if sent < out.len() {
-                            heard = Instant::now();
-                        }
+                        heard = if sent < out.len() { Instant::now() } else { heard };
                     }
                     Err(error) => return blamed(talk, error.to_string()),
                 },
                 () = more, if talk.room() > 0 => {}
                 // What was put off becomes due, and a quota is open again, without a word.
                 () = sleep(Duration::from_secs(1)), if is_idle && self.waits_for_time() => {}
-                () = sleep(patience) => {
-                    if is_idle {
-                        goodbye(&mut writer).await;
-                        return End::Done;
-                    }
-                    return blamed(talk, "the peer does not answer".to_owned());
-                }
+                () = sleep_until(heard + patience) => match is_idle {
+                    true => break,
+                    false => return blamed(talk, "the peer does not answer".to_owned()),
+                },
             }
             if let Some(end) = self.heed(talk, lines) {
                 return end;
@@ -206,6 +190,17 @@ impl Link {
                 let_more_come(talk, is_near).await;
             }
         }
+        goodbye(&mut writer).await;
+        End::Done
+    }
+
+    /// Says how it sends.
+    fn tell(&self, talk: &Conversation, manner: Manner) {
+        let sending = LinkState::Sending {
+            ihave: manner == Manner::Ihave,
+            skips_check: talk.skips(),
+        };
+        self.worker.feed.link_is(self.worker.number, sending);
     }
 
     /// Offers what there is, as far as the window has room.

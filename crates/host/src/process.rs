@@ -84,6 +84,16 @@ pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Whether this process is in a group; what it makes there, or changes, can have that group and its bit.
+///
+/// # Errors
+/// When the kernel does not tell its groups.
+pub fn is_in_group(gid: u32) -> io::Result<bool> {
+    let own = rustix::process::getegid().as_raw();
+    let others = rustix::process::getgroups()?;
+    Ok(own == gid || others.iter().any(|other| other.as_raw() == gid))
+}
+
 /// What the database of users has of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::convert::Refusal;
+use crate::convert::{Refusal, joined};
 
 /// This crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -61,11 +61,6 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-}
-
-fn joined(reasons: &[Refusal]) -> String {
-    let reasons: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-    reasons.join("; ")
 }
 
 impl Error {

@@ -88,13 +88,7 @@ impl Managed {
 
     /// Gives every bucket the owner and mode of the directory, after these were changed.
     pub fn adopt_buckets(&self) -> Result<()> {
-        let like = self.folder.facts()?;
-        walk(&self.folder, self.algorithm, &mut |lot| {
-            if lot.path.as_os_str().is_empty() {
-                return Ok(());
-            }
-            adopt(lot.folder, &like)
-        })
+        adopt_buckets(&self.folder, self.algorithm)
     }
 
     /// Removes every bucket, for as long as they are empty; says whether all are gone.  What is no bucket stays and
@@ -102,6 +96,17 @@ impl Managed {
     pub fn remove_buckets(&self) -> Result<bool> {
         remove_buckets(&self.folder, self.algorithm)
     }
+}
+
+/// Gives every bucket the owner and mode of the directory that they lie in.
+pub(crate) fn adopt_buckets(folder: &Folder, algorithm: Algorithm) -> Result<()> {
+    let like = folder.facts()?;
+    walk(folder, algorithm, &mut |lot| {
+        if lot.path.as_os_str().is_empty() {
+            return Ok(());
+        }
+        adopt(lot.folder, &like)
+    })
 }
 
 /// Removes the empty buckets below `folder`; says whether nothing is left.
@@ -187,7 +192,11 @@ pub(crate) const fn bucket_mode(like: &Facts) -> u32 {
 /// Gives a bucket the owner and mode of the directory, as far as this process may.
 pub(crate) fn adopt(bucket: &Folder, like: &Facts) -> Result<()> {
     let is = bucket.facts()?;
-    if (is.uid, is.gid) != (like.uid, like.gid) && process::own_uid() == 0 {
+    let own = process::own_uid();
+    let is_ours = own == is.uid && own == like.uid;
+    if (is.uid, is.gid) != (like.uid, like.gid)
+        && (own == 0 || is_ours && process::is_in_group(like.gid).unwrap_or(false))
+    {
         bucket.set_owner(like.uid, like.gid)?;
     }
     if is.mode != bucket_mode(like) && [0, is.uid].contains(&process::own_uid()) {

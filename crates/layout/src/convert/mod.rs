@@ -17,7 +17,7 @@ use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
 use crate::mark::{Fingerprint, Layout, Mark, Step, UnderWay, is_unsupported};
 
-pub use plan::{Plan, Refusal};
+pub use plan::{Plan, Refusal, joined};
 
 /// The staging directory, in the directory that is being converted.
 pub const STAGING: &str = ".usenetfs-convert";
@@ -118,7 +118,7 @@ pub fn convert_locked(
             under_way
         }
     };
-    let mut run = steps::Run::new(folder, on_progress)?;
+    let mut run = steps::Run::new(folder, report.plan.goes_on.is_some(), on_progress)?;
     report.verified = run.complete(under_way)?;
     report.renames = run.renames();
     Ok(report)

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use newsreel_host::Folder;
 use newsreel_host::folder::{Entry, Kind};
+use newsreel_host::{Folder, Op, process};
 
 use super::{Course, STAGING};
 use crate::algorithm::{Algorithm, Bucket, OTHERS};
@@ -15,6 +15,9 @@ use crate::managed::open_if_there;
 use crate::mark::{Layout, Mark, Step};
 use crate::name::Name;
 use crate::walk::walk;
+
+/// The bit of a directory in which all that is made has its group.
+const SET_GID: u32 = 0o2000;
 
 /// What a conversion would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +81,8 @@ pub enum Refusal {
     },
     /// The file system keeps no extended attributes, so a conversion cannot be marked.
     NoAttributes,
+    /// Only root, or who is in the directory's group, can give it and its buckets that group or the set-gid bit.
+    Group(u32),
 }
 
 impl fmt::Display for Refusal {
@@ -117,8 +122,19 @@ impl fmt::Display for Refusal {
                 write!(f, "it needs {needed} octets, and {free} are free")
             }
             Self::NoAttributes => f.write_str("its file system keeps no extended attributes"),
+            Self::Group(gid) => write!(
+                f,
+                "its group ({gid}) or its set-gid bit would be lost, because you are not in that group; have root convert it"
+            ),
         }
     }
+}
+
+/// Several reasons in one sentence.
+#[must_use]
+pub fn joined(reasons: &[Refusal]) -> String {
+    let reasons: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+    reasons.join("; ")
 }
 
 /// What is counted on the way.
@@ -160,6 +176,7 @@ pub(super) fn make(folder: &Folder, course: Course, to: Layout) -> Result<Plan> 
     if goes_on.is_none() && is_bucket(folder)? {
         count.refuse(Refusal::Bucket);
     }
+    count.group(folder)?;
     match (from, goes_on) {
         (Layout::Flat, None | Some(Step::Scatter)) => count.flat(folder)?,
         (Layout::Managed(from), None) => count.managed(folder, from)?,
@@ -230,6 +247,22 @@ impl Count {
                 plan.relative_links += u64::from(!target.starts_with(b"/"));
             }
             Kind::File | Kind::Other => {}
+        }
+        Ok(())
+    }
+
+    /// What the kernel takes away without a word: a set-gid bit whose group is not the caller's, when a mode is set; and
+    /// buckets are made in the caller's group.
+    fn group(&mut self, folder: &Folder) -> Result<()> {
+        let is = folder.facts()?;
+        let is_at_stake = is.mode & SET_GID != 0 || self.to.is_some();
+        if !is_at_stake || process::own_uid() == 0 {
+            return Ok(());
+        }
+        let in_group = process::is_in_group(is.gid)
+            .map_err(|source| newsreel_host::Error::from_io(Op::Stat, folder.path(), source))?;
+        if !in_group {
+            self.refuse(Refusal::Group(is.gid));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::{OnProgress, Progress, STAGING, fingerprint};
 use crate::algorithm::Algorithm;
 use crate::carry::carry;
 use crate::error::{Error, Result};
-use crate::managed::{adopt, bucket_mode, open_if_there, remove_buckets};
+use crate::managed::{adopt, adopt_buckets, bucket_mode, open_if_there, remove_buckets};
 use crate::mark::{Fingerprint, Layout, Step, UnderWay, write_flat, write_managed};
 use crate::name::Name;
 use crate::walk::walk;
@@ -29,16 +29,23 @@ pub(super) struct Run<'a, 'b> {
     folder: &'a Folder,
     /// What buckets are made like.
     like: Facts,
+    /// Whether another run made buckets before, when the directory may have had another owner or mode.
+    goes_on: bool,
     on_progress: &'a mut OnProgress<'b>,
     progress: Progress,
     renames: u64,
 }
 
 impl<'a, 'b> Run<'a, 'b> {
-    pub(super) fn new(folder: &'a Folder, on_progress: &'a mut OnProgress<'b>) -> Result<Self> {
+    pub(super) fn new(
+        folder: &'a Folder,
+        goes_on: bool,
+        on_progress: &'a mut OnProgress<'b>,
+    ) -> Result<Self> {
         Ok(Self {
             folder,
             like: folder.facts()?,
+            goes_on,
             on_progress,
             progress: Progress {
                 step: Step::Scatter,
@@ -74,6 +81,9 @@ impl<'a, 'b> Run<'a, 'b> {
             under_way.step = next?;
             self.folder.sync_file_system()?;
             under_way.write(self.folder)?;
+        }
+        if let (true, Layout::Managed(to)) = (self.goes_on, under_way.to) {
+            adopt_buckets(self.folder, to)?;
         }
         self.folder.sync_file_system()?;
         let after = under_way.before.map(|before| {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use newsreel_host::{ErrorKind, Folder};
 use newsreel_layout::convert::{Options, Plan, Progress, STAGING, Target, convert, plan};
+use newsreel_layout::verify::verify;
 use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Layout, Mark, SET_UID};
 
 use crate::world::{World, link, put, soft, tree, view};
@@ -383,6 +384,50 @@ fn buckets_have_the_mode_of_the_directory() {
     }
     run(&group, Target::Off).unwrap();
     assert_eq!(group.facts().unwrap().mode, 0o2771);
+}
+
+/// Owner and mode were changed while a conversion lay stopped: the buckets made before kept the old ones.
+#[test]
+fn buckets_made_before_a_stop_follow_the_directory() {
+    use newsreel_layout::Step::{Raise, Scatter, Spread};
+    for (begin, target, step) in [
+        (Target::Off, Target::On(RANGE), Scatter),
+        (Target::Off, Target::On(Algorithm::ALL[1]), Raise),
+        (Target::On(YYY), Target::To(RANGE), Spread),
+    ] {
+        let world = World::new();
+        let group = world.group();
+        for number in 0..2000 {
+            put(&group, Path::new(&number.to_string()), b"").unwrap();
+        }
+        group.make_folder(Path::new("94400"), 0o700).unwrap();
+        run(&group, begin).unwrap();
+        // There are too few buckets to be told of in the middle of their moving.
+        let mut stop = |progress: Progress| match (progress.step == step, progress.done) {
+            (true, done) if done > 0 || step == Raise => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        convert(&group, target, Options::default(), &mut stop).unwrap_err();
+        group.set_mode(0o2771).unwrap();
+        if newsreel_host::process::own_uid() == 0 {
+            group.set_owner(7001, 7100).unwrap();
+            // Whoever changes the owner takes such bits off.
+            group.set_mode(0o2771).unwrap();
+        }
+        run(&group, target).unwrap();
+        let mut found = Vec::new();
+        verify(&group, false, &mut |finding| {
+            found.push(format!("{}: {}", finding.path.display(), finding.what));
+        })
+        .unwrap();
+        assert_eq!(found, Vec::<String>::new(), "{target:?} {step}");
+        let Mark::Managed(algorithm) = Mark::read(&group).unwrap() else {
+            panic!("not managed");
+        };
+        // What lies in a bucket is none.
+        let place = algorithm.place(newsreel_layout::Name::parse("94400".as_ref()).unwrap());
+        assert_eq!(group.facts_of(&place).unwrap().mode, 0o700);
+    }
 }
 
 #[test]

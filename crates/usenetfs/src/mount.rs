@@ -69,15 +69,23 @@ impl Drop for Own {
     }
 }
 
-/// What the kernel refuses a user who is not root it does without a reason.
-fn with_advice(error: io::Error) -> io::Error {
-    if error.kind() != io::ErrorKind::PermissionDenied || process::own_uid() == 0 {
-        return error;
-    }
-    let text = format!(
-        "{error}: who is not root needs /dev/fuse with mode 0666, and a mount point that is theirs"
-    );
-    io::Error::new(error.kind(), text)
+/// What a user who is not root is refused is so without a reason; `at` is where they mount.
+fn with_advice(error: io::Error, at: &Path) -> io::Error {
+    let needs = match error.kind() {
+        _ if process::own_uid() == 0 => return error,
+        io::ErrorKind::PermissionDenied => {
+            "/dev/fuse with mode 0666, and a mount point that is theirs"
+        }
+        // It is not the place that is missing.
+        io::ErrorKind::NotFound if Folder::open(at).is_ok() => {
+            "the program fusermount3, which is not installed (package fuse3)"
+        }
+        _ => return error,
+    };
+    io::Error::new(
+        error.kind(),
+        format!("{error}: who is not root needs {needs}"),
+    )
 }
 
 impl Mounted {
@@ -91,7 +99,7 @@ impl Mounted {
         let failed = |source| Error::Mount {
             lower: options.lower.clone(),
             at: options.at.clone(),
-            source: with_advice(source),
+            source: with_advice(source, &options.at),
         };
         // What is not there, or may not be looked at, is the kernel's to refuse.
         if let Err(newsreel_host::Error::Io { source, .. }) = Folder::open(&options.at)
@@ -143,7 +151,8 @@ impl Mounted {
             mut own,
         } = self;
         let ended = end(run(session));
-        view.settle();
+        // Whoever ordered a conversion is told nothing any more when the mount was cut off, but it goes to its end.
+        view.end();
         // What lies at the place by now is somebody else's.
         own.is_gone = ended.is_ok();
         ended.map_err(|source| Error::Broken {

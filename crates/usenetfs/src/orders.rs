@@ -4,7 +4,7 @@
 //! that is and what came of it.  Its name ends with whatever tells the order from others.  The order is words: `[plan] on ALGORITHM | off | to
 //! ALGORITHM [verify]`.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// What the name of an extended attribute of a directory of the mount begins with by which its conversion is ordered.
 pub const CONVERT_ATTRIBUTE: &str = "user.usenetfs.convert.";
 
-/// Of so many orders it is told what came of them.
+/// Of so many orders of each user it is told what came of them.
 const TOLD_MAX: usize = 64;
 
 /// What is ordered.
@@ -74,12 +74,16 @@ impl FromStr for Order {
 
 /// What came of orders.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<VecDeque<(u64, OsString, Value)>>);
+pub(crate) struct Told(Mutex<HashMap<u32, OfUser>>);
+
+/// What came of the orders of one user, the oldest first.
+type OfUser = VecDeque<(u64, OsString, Value)>;
 
 impl Told {
     /// What is told of an order to a directory from now on.
-    pub(crate) fn tell(&self, node: u64, order: &OsStr, what: Value) {
-        let mut all = self.0.lock();
+    pub(crate) fn tell(&self, uid: u32, (node, order): (u64, &OsStr), what: Value) {
+        let mut users = self.0.lock();
+        let all = users.entry(uid).or_default();
         all.retain(|(of, name, _)| *of != node || name != order);
         all.push_back((node, order.to_owned(), what));
         if all.len() > TOLD_MAX {
@@ -89,15 +93,18 @@ impl Told {
 
     /// What is told of an order to a directory.
     pub(crate) fn of(&self, node: u64, order: &OsStr) -> Option<String> {
-        let all = self.0.lock();
-        let mut all = all.iter();
+        let users = self.0.lock();
+        let mut all = users.values().flatten();
         let (_, _, what) = all.find(|(of, name, _)| *of == node && name == order)?;
         Some(what.to_string())
     }
 
     /// Nothing is told of a directory that is gone.
     pub(crate) fn drop(&self, node: u64) {
-        self.0.lock().retain(|(of, _, _)| *of != node);
+        self.0.lock().retain(|_, all| {
+            all.retain(|(of, _, _)| *of != node);
+            !all.is_empty()
+        });
     }
 }
 
@@ -161,17 +168,22 @@ mod tests {
     #[test]
     fn what_came_of_an_order_is_told_and_not_of_all() {
         let told = Told::default();
+        told.tell(0, (5, "a".as_ref()), json!("of another user"));
         for node in 0..200 {
-            told.tell(node, "a".as_ref(), json!(1));
-            told.tell(node, "a".as_ref(), json!(2));
-            told.tell(node, "b".as_ref(), json!(3));
+            told.tell(7, (node, "a".as_ref()), json!(1));
+            told.tell(7, (node, "a".as_ref()), json!(2));
+            told.tell(7, (node, "b".as_ref()), json!(3));
         }
         let of = |node, order: &str| told.of(node, order.as_ref());
         assert_eq!(of(199, "a").as_deref(), Some("2"));
         assert_eq!(of(199, "b").as_deref(), Some("3"));
         assert_eq!(of(100, "a"), None);
-        assert!(told.0.lock().len() <= TOLD_MAX);
+        assert!(told.0.lock()[&7].len() <= TOLD_MAX);
+        // Others push out nothing.
+        assert_eq!(of(5, "a").as_deref(), Some("\"of another user\""));
         told.drop(199);
         assert_eq!(of(199, "a"), None);
+        told.drop(5);
+        assert_eq!(told.0.lock().len(), 1);
     }
 }

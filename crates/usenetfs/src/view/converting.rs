@@ -2,14 +2,17 @@
 //!
 //! The directory is closed meanwhile: who wants something in it by name waits.  What is open stays open, and nothing that the kernel knows of names
 //! becomes wrong: the view of a directory is the same before and after.  A listing that is being read is the exception, because its places follow the
-//! algorithm: then it is not begun.  An order takes long: it has a thread of its own, and there is one at a time.
+//! algorithm: then it is not begun.  An order takes long: it has a thread of its own, and one conversion is carried out at a time.
 
 use std::ffi::OsStr;
+use std::mem;
 use std::ops::ControlFlow;
 
 use newsreel_host::node::{Errno, Outcome, Stat, real_path};
 use newsreel_host::{Caller, Folder};
-use newsreel_layout::convert::{Options, Report, Target, convert, convert_locked, plan};
+use newsreel_layout::convert::{
+    Options, Refusal, Report, Target, convert, convert_locked, joined, plan,
+};
 use newsreel_layout::{Error, Mark};
 use serde_json::{Value, json};
 
@@ -18,12 +21,17 @@ use crate::counters::Op;
 use crate::folders::errno;
 use crate::orders::{Order, plan_as_json, progress_as_json, report_as_json};
 
+/// Why an order is refused for now.
+const ANOTHER: &str = "another directory is being converted";
+
 /// An order to a directory, by the name of its attribute.
 #[derive(Clone, Copy)]
 struct Ordered<'a> {
     node: u64,
     name: &'a OsStr,
     order: Order,
+    /// Who gave it.
+    uid: u32,
 }
 
 impl View {
@@ -46,19 +54,18 @@ impl View {
         }
         let path = real_path(&*pin).unwrap_or_else(|_| format!("inode {node}").into());
         let folder = Folder::of_descriptor(pin.open_folder()?, path);
-        let ordered = Ordered { node, name, order };
-        let Some(_alone) = self.ordering.try_lock() else {
-            return self.refused(ordered, "busy", "another directory is being converted");
+        let ordered = Ordered {
+            node,
+            name,
+            order,
+            uid: caller.uid,
         };
         if order.is_plan {
-            let plan = plan(&folder, order.target);
-            let plan = plan.map_err(|error| self.failed(ordered, &error, error.to_string()))?;
-            self.tell(
-                ordered,
-                json!({"state": "planned", "plan": plan_as_json(&plan)}),
-            );
-            return Ok(());
+            return self.planned(ordered, &folder);
         }
+        let Some(_alone) = self.ordering.try_lock() else {
+            return self.refused(ordered, "busy", ANOTHER);
+        };
         if self.settings.is_shared {
             let why = "others may change it: it is mounted with --shared";
             return self.refused(ordered, "refused", why);
@@ -68,6 +75,28 @@ impl View {
             return self.refused(ordered, "busy", "somebody is listing it");
         }
         self.converted(ordered, &folder)
+    }
+
+    /// Says what would be done; that takes nobody's turn.
+    fn planned(&self, ordered: Ordered<'_>, folder: &Folder) -> Outcome<()> {
+        let _inside = self.gate.enter(ordered.node);
+        let turn = self.gate.turn();
+        let plan = plan(folder, ordered.order.target)
+            .map_err(|error| self.failed(ordered, &error, why(&error)))?;
+        let is_alone = turn.closed.is_none() && self.gate.turn() == turn;
+        // In the middle of the conversion of what it lies in it looks like that.
+        if plan.refusals.contains(&Refusal::Bucket) && !is_alone {
+            return self.refused(ordered, "busy", ANOTHER);
+        }
+        let told = json!({"state": "planned", "plan": plan_as_json(&plan)});
+        self.tell(ordered, told);
+        Ok(())
+    }
+
+    /// Waits for the conversion that is carried out, lets none begin any more, and writes what is known in memory only.
+    pub fn end(&self) {
+        mem::forget(self.ordering.lock());
+        self.settle();
     }
 
     /// Converts a directory that is closed.
@@ -86,7 +115,7 @@ impl View {
             }
             Err(error) => {
                 let how = self.brought_back(ordered, folder, before);
-                Err(self.failed(ordered, &error, format!("{error}{how}")))
+                Err(self.failed(ordered, &error, format!("{}{how}", why(&error))))
             }
         };
         self.folders.drop(node);
@@ -137,7 +166,10 @@ impl View {
     }
 
     fn tell(&self, ordered: Ordered<'_>, what: Value) {
-        self.told.tell(ordered.node, ordered.name, what);
+        let Ordered {
+            node, name, uid, ..
+        } = ordered;
+        self.told.tell(uid, (node, name), what);
     }
 
     fn refused(&self, ordered: Ordered<'_>, state: &str, error: &str) -> Outcome<()> {
@@ -148,5 +180,13 @@ impl View {
     fn failed(&self, ordered: Ordered<'_>, error: &Error, said: String) -> Errno {
         self.tell(ordered, json!({"state": "failed", "error": said}));
         errno(error)
+    }
+}
+
+/// Why a directory is not converted; which one knows whoever asked.
+fn why(error: &Error) -> String {
+    match error {
+        Error::Refused { reasons, .. } => joined(reasons),
+        other => other.to_string(),
     }
 }

@@ -94,7 +94,7 @@ pub struct View {
     graves: Graves,
     folders: Folders,
     gate: Gate,
-    /// Held by the order that is carried out.
+    /// Held by the conversion that is carried out, and from the end of the mount on.
     ordering: Mutex<()>,
     naming: Naming,
     changes: ChangeTable,
@@ -284,7 +284,8 @@ impl View {
     /// What is told of an inode: a managed directory has one name, and changes whenever one of its buckets does.
     fn told(&self, mut stat: Stat) -> Stat {
         if stat.is_folder() && stat.mode & SET_UID != 0 {
-            stat.links = 1;
+            // One that was removed has none.
+            stat.links = stat.links.min(1);
             if let Some(changed) = self.changes.changed(self.node_of(&stat)) {
                 stat.modified = stat.modified.max(changed);
                 stat.changed = stat.changed.max(changed);

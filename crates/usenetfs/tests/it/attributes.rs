@@ -156,6 +156,21 @@ fn a_managed_directory_shows_the_times_of_its_buckets() {
     assert_eq!(lower.modified().unwrap(), last);
 }
 
+#[test]
+fn a_directory_that_was_removed_has_no_links() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    for mode in [0o755, 0o4755] {
+        let at = world.path("a");
+        fs::create_dir(&at).unwrap();
+        set_mode(&at, mode);
+        let open = fs::File::open(&at).unwrap();
+        fs::remove_dir(&at).unwrap();
+        assert_eq!(open.metadata().unwrap().nlink(), 0, "{mode:o}");
+    }
+}
+
 fn changed(is: &fs::Metadata) -> SystemTime {
     let secs = Duration::from_secs(is.ctime().unsigned_abs());
     SystemTime::UNIX_EPOCH + secs + Duration::from_nanos(is.ctime_nsec().unsigned_abs())

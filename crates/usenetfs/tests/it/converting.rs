@@ -289,11 +289,14 @@ fn nobody_else_is_held_up() {
         });
         let below = Folder::open(&child).unwrap();
         while !is_over.load(Ordering::Relaxed) {
-            // `..` of what lies in it is answered, and a second order refused, at once.
+            // `..` of what lies in it is answered, a second order refused, and what one would do is told, at once.
             let mut stream = FolderStream::of(&below).unwrap();
             stream.fill(0, |_| Ok(true)).unwrap();
             listed += 1;
-            if let Err(told) = order(&world.path("two"), "plan on yyy") {
+            let told = order(&world.path("one/94400"), "plan on yyy").unwrap_or_else(|told| told);
+            assert!(!told.contains("bucket"), "{told}");
+            order(&world.path("two"), "plan on yyy").unwrap();
+            if let Err(told) = order(&world.path("two"), "off") {
                 assert!(told.contains("another directory is being"), "{told}");
                 refused += 1;
             }
@@ -301,4 +304,72 @@ fn nobody_else_is_held_up() {
         converting.join().unwrap();
     });
     assert!(refused > 0 && listed > refused, "{refused} of {listed}");
+}
+
+/// Who asked over and over what a conversion would do had the one turn nearly always, and nobody else had theirs.
+#[test]
+fn a_plan_takes_nobodys_turn() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    for name in ["one", "two"] {
+        full(&world.path(name));
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut asked = 0_u64;
+            while asked == 0 || !is_over.load(Ordering::Relaxed) {
+                order(&world.path("one"), "plan on yyy").unwrap();
+                asked += 1;
+            }
+        });
+        let ordered = ["on yyy", "off"].repeat(10).into_iter();
+        let told: Vec<_> = ordered
+            .map(|text| order(&world.path("two"), text))
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        asking.join().unwrap();
+        assert!(told.iter().all(Result::is_ok), "{told:?}");
+    });
+}
+
+/// The process ended in the middle of a conversion when its mount was cut off, and left a directory that nobody could use.
+#[test]
+fn a_mount_that_is_cut_off_ends_with_its_conversion() {
+    let Some(mut world) = World::new(Settings::default()) else {
+        return;
+    };
+    let group = world.path("group");
+    fs::create_dir(&group).unwrap();
+    for number in 0..20_000 {
+        fs::File::create(world.lower("group").join(number.to_string())).unwrap();
+    }
+    let view = std::sync::Arc::clone(world.view());
+    std::thread::scope(|scope| {
+        let ordered = scope.spawn(|| order(&group, "on range1024"));
+        while !matches!(mark(&world.lower("group")), Mark::UnderWay(_)) {
+            std::thread::yield_now();
+        }
+        let cut = std::process::Command::new("umount")
+            .arg("-f")
+            .arg(world.path(""))
+            .output();
+        cut.unwrap();
+        ordered.join().unwrap().unwrap_err();
+    });
+    world.stop();
+    assert_eq!(
+        mark(&world.lower("group")),
+        Mark::Managed(Algorithm::RANGE_1024)
+    );
+    // And none begins.
+    let words = (
+        OsStr::new("user.usenetfs.convert.x"),
+        "off".parse().unwrap(),
+    );
+    assert_eq!(
+        view.convert(newsreel_usenetfs::ROOT, words, SELF),
+        Err(Errno::BUSY)
+    );
 }

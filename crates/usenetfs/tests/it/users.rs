@@ -119,6 +119,41 @@ fn lists_below_are_obeyed_and_cannot_be_changed() {
 }
 
 #[test]
+fn lists_are_inherited_less_the_umask() {
+    let mut has_lists = false;
+    let prepare = |lower: &Path| {
+        for name in ["flat", "managed"] {
+            fs::create_dir(lower.join(name)).unwrap();
+            let pin = Pin::of_folder(&lower.join(name)).unwrap();
+            let name = OsStr::new("system.posix_acl_default");
+            has_lists = pin.set_attribute(name, &list(), 0).is_ok();
+        }
+    };
+    let Some(world) = World::prepared(Settings::default(), None, prepare) else {
+        return;
+    };
+    if !has_lists {
+        println!("skipped: there are no access control lists here");
+        return;
+    }
+    set_mode(&world.path("managed"), 0o4755);
+    let inherited = |at: &Path| {
+        assert_eq!(shell(at, (0, 0), "umask 077; touch 1000"), "0\n");
+        let pin = Pin::at(Folder::open(at).unwrap(), OsStr::new("1000")).unwrap();
+        pin.attribute(OsStr::new("system.posix_acl_access"))
+            .unwrap()
+    };
+    // The fourth entry is the mask.
+    let mut masked = list();
+    masked[4 + 3 * 8 + 2] = 0;
+    for name in ["flat", "managed"] {
+        assert_eq!(inherited(&world.path(name)), masked, "{name}");
+    }
+    fs::remove_file(world.path("flat/1000")).unwrap();
+    assert_eq!(inherited(&world.lower("flat")), list());
+}
+
+#[test]
 fn users_may_do_what_they_may_natively() {
     let Some(world) = World::new(Settings::default()) else {
         return;

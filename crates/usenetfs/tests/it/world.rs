@@ -121,7 +121,8 @@ impl World {
         std::mem::replace(&mut self.dir, empty)
     }
 
-    fn stop(&mut self) {
+    /// Ends the mount.
+    pub(crate) fn stop(&mut self) {
         if let Some(server) = self.server.take() {
             self.unmounter.unmount().unwrap();
             server.join().unwrap().unwrap();

@@ -11,6 +11,7 @@ mod figures;
 mod inn;
 mod places;
 mod power_cut;
+mod users;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,7 +88,7 @@ impl Place {
             let command = command.arg("usenetfs").args(words.iter().map(path));
             let ran = said(command.output().unwrap());
             // What is open here a child of another test has, too, until it has become its command.
-            let is_held = |error: &String| error.contains("resource busy");
+            let is_held = |error: &String| error.contains("is in use");
             if words[0] != "umount" || !ran.as_ref().is_err_and(is_held) || Instant::now() > soon {
                 return ran;
             }
@@ -142,6 +143,11 @@ fn a_directory_is_mounted_watched_and_unmounted() {
     let group = place.managed("group");
     for number in 0..10 {
         fs::write(group.join((number * 1000).to_string()), "text").unwrap();
+    }
+    for count in ["0", "4000"] {
+        let refused = place.run(&["mount", "--threads", count, "@lower", "@mnt"]);
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("from 1 to 64"), "{refused}");
     }
     let twice = place.run(&["mount", "@lower", "@mnt"]).unwrap_err();
     assert!(twice.contains("in use by another mount"), "{twice}");
@@ -239,6 +245,7 @@ fn a_directory_is_turned_over_through_its_mount() {
     let error = place.run(&["convert", "on", "--algorithm", "yyy", "@mnt/group"]);
     let error = error.unwrap_err();
     assert!(error.contains("managed by range1024 already"), "{error}");
+    assert_eq!(error.matches("is not converted").count(), 1, "{error}");
     // Whoever lists it is waited for, and then it is said.
     let mut entries = fs::read_dir(&group).unwrap();
     entries.next().unwrap().unwrap();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use newsreel_host::Folder;
 use newsreel_layout::advise::{Census, Mix, advise, census};
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     super::each(
         &args.directories,
         args.recursive,
-        &mut |path, folder| match folder.and_then(|folder| Ok(census(folder)?)) {
+        &mut |path, folder| match folder.and_then(counted_in) {
             Err(error) if !args.recursive => Err(error),
             Err(error) => {
                 output::warning(&output::printable(&format!("not weighed: {error:#}")));
@@ -92,6 +93,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ],
         &rows,
     ))
+}
+
+/// What is in a directory, as it lies.
+fn counted_in(folder: &Folder) -> Result<Census> {
+    super::not_seen_through(folder)?;
+    Ok(census(folder)?)
 }
 
 /// A directory's share of what a mount counted: by its size, and of listings every one the same.

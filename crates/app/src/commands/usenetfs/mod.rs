@@ -12,6 +12,7 @@ mod umount;
 mod verify;
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -19,6 +20,8 @@ use newsreel_host::folder::FileSystemKind;
 use newsreel_host::{ErrorKind, Folder, mounts};
 use newsreel_layout::Algorithm;
 use newsreel_usenetfs::FILE_SYSTEM;
+
+use crate::output;
 
 pub(crate) use helper::arguments;
 
@@ -58,10 +61,11 @@ pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
 /// So often a lock is looked at again that somebody else may only look at, too.
 const LOOKS: u32 = 5;
 
-/// The whole path of a directory that a mount of ours shows, if one does.
+/// The whole path of a directory that a mount of ours shows, if one does.  A server that does not answer is told of.
 fn within_mount(directory: &Path) -> Result<Option<PathBuf>> {
     let path = directory.to_path_buf();
     let looked = in_time(move || mounts::canonical(&path));
+    let is_answered = looked.is_some();
     let path = looked.map_or_else(|| std::path::absolute(directory), Ok)?;
     let mut above = mounts::mount_points()?;
     above.retain(|mount| path.starts_with(&mount.at));
@@ -69,9 +73,23 @@ fn within_mount(directory: &Path) -> Result<Option<PathBuf>> {
     let nearest = above
         .iter()
         .max_by_key(|mount| mount.at.components().count());
-    Ok(nearest
-        .is_some_and(|mount| mount.kind == FILE_SYSTEM)
-        .then_some(path))
+    let is_ours = nearest.is_some_and(|mount| mount.kind == FILE_SYSTEM);
+    if is_ours && !is_answered {
+        say_waiting(&path);
+    }
+    Ok(is_ours.then_some(path))
+}
+
+/// Refuses a directory that is seen through a mount of ours, which shows it as it does not lie.
+fn not_seen_through(folder: &Folder) -> Result<()> {
+    let is_fuse = folder.file_system()?.kind == FileSystemKind::Fuse;
+    if is_fuse && within_mount(folder.path())?.is_some() {
+        bail!(
+            "{} is seen through a mount; name the directory that is mounted, and unmount it first if it is mounted over itself",
+            folder.path().display()
+        );
+    }
+    Ok(())
 }
 
 /// Refuses to work on a directory that is seen through a mount, or that a mount shows.
@@ -163,6 +181,28 @@ fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Optio
         })
         .ok()?;
     answered.recv_timeout(ANSWERS_WITHIN).ok()
+}
+
+/// Does what a server may not answer for long; says so when it has not in time, and goes on waiting.
+fn patiently<T>(directory: &Path, ask: impl FnOnce() -> T) -> T {
+    let (done, ended) = std::sync::mpsc::sync_channel::<()>(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(ANSWERS_WITHIN) == Err(RecvTimeoutError::Timeout) {
+                say_waiting(directory);
+            }
+        });
+        let answer = ask();
+        drop(done);
+        answer
+    })
+}
+
+fn say_waiting(directory: &Path) {
+    output::warning(&format!(
+        "waiting for the server of the mount that shows {}: it is stopped, or waits for its disk",
+        directory.display()
+    ));
 }
 
 /// What of ours is mounted at a place; the one on top.

@@ -1,6 +1,7 @@
 //! `newsreel usenetfs mount`: in the foreground, or as a process of its own that is left behind when it serves.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::ops::RangeInclusive;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,8 +26,11 @@ const FOR_ONE: &str = "mounted by a user who may not open files by handle: nobod
 /// Files from this length on the kernel reads and writes itself.
 const PASSTHROUGH_BYTES_MIN: u64 = 64 << 10;
 
-/// More threads than this were never faster.
-const THREADS_MAX: usize = 4;
+/// More threads than this were never faster, so it is as many if it is not said.
+const THREADS_USUAL: usize = 4;
+
+/// So many may be said.
+const THREADS: RangeInclusive<usize> = 1..=64;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -63,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OCTETS")]
     passthrough: Option<String>,
     /// Threads that answer the kernel; as many as processors, up to 4, if it is not said
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = threads)]
     threads: Option<usize>,
     /// Where it is written, at the end, what the server says when it is left behind; else only `status` tells some of it
     #[arg(long, value_name = "FILE")]
@@ -141,7 +145,19 @@ fn resolved(args: &Args, words: &Words) -> Result<Options> {
                 Some(number.context("passthrough is a number of octets, or off")?)
             }
         },
-        threads: threads.unwrap_or(cores.min(THREADS_MAX)).clamp(1, 64),
+        threads: threads.unwrap_or(cores.min(THREADS_USUAL)),
+    })
+}
+
+/// How many threads somebody wants.
+fn threads(text: &str) -> Result<usize> {
+    let count = text.parse().ok().filter(|count| THREADS.contains(count));
+    count.with_context(|| {
+        format!(
+            "threads is a number from {} to {}",
+            THREADS.start(),
+            THREADS.end()
+        )
     })
 }
 
@@ -217,9 +233,7 @@ impl Words {
         match (key, value) {
             ("algorithm", Some(name)) => self.algorithm = Some(name.parse()?),
             ("passthrough", Some(octets)) => self.passthrough = Some(octets.to_owned()),
-            ("threads", Some(count)) => {
-                self.threads = Some(count.parse().context("threads is a number")?);
-            }
+            ("threads", Some(count)) => self.threads = Some(threads(count)?),
             ("log", Some(file)) => self.log = Some(file.into()),
             ("shared", None) => self.shared = true,
             ("inherit", None) => self.inherit = true,
@@ -422,6 +436,8 @@ mod tests {
             "algorithm=zzz",
             "algorithm",
             "threads=x",
+            "threads=0",
+            "threads=65",
             "ro=1",
             "sync",
         ] {

@@ -37,6 +37,7 @@ pub(super) fn told(path: &Path, order: Order) -> Result<Told> {
     );
     let asked = Asked {
         pin: &pin,
+        path,
         name: OsStr::new(&name),
     };
     let mut tries = 1;
@@ -70,6 +71,7 @@ pub(super) fn told(path: &Path, order: Order) -> Result<Told> {
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     pin: &'a Pin,
+    path: &'a Path,
     /// The attribute.
     name: &'a OsStr,
 }
@@ -104,7 +106,7 @@ impl Asked<'_> {
     }
 
     fn look(self) -> Option<Value> {
-        let told = self.pin.attribute(self.name).ok()?;
+        let told = super::patiently(self.path, || self.pin.attribute(self.name)).ok()?;
         serde_json::from_slice(&told).ok()
     }
 }

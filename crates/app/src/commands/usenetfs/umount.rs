@@ -1,9 +1,10 @@
 //! `newsreel usenetfs umount`.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use newsreel_host::{Folder, mounts};
 
 #[derive(Debug, clap::Args)]
@@ -26,16 +27,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mounted = super::mounted_at(&args.at)?;
-    // Of a dead server nothing is known, and nothing has to be waited for.
-    let is_shared = super::status::of(&mounted.at).is_ok_and(|status| status["shared"] == true);
-    match mounts::unmount(&mounted.at, args.lazy) {
-        Err(newsreel_host::Error::Io { source, .. })
-            if source.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
-            mounts::unmount_by_helper(&mounted.at, args.lazy)?;
-        }
-        other => other?,
-    }
+    take_off(&mounted.at, args.lazy)?;
     if args.lazy {
         return Ok(());
     }
@@ -44,20 +36,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     };
     for _ in 0..LOOKS {
-        let lock = if is_shared {
-            // Others may go on.
-            lower.lock_shared()
-        } else {
-            lower.lock()
-        };
-        if lock.is_ok() {
+        // Others who share it may go on.
+        if lower.lock_shared().is_ok() {
             return Ok(());
         }
         std::thread::sleep(PAUSE);
     }
     bail!(
-        "{} is unmounted, but {} is still locked: its server has not ended, or somebody else uses it",
+        "{} is unmounted, but {} is still locked: its server has not ended (it is stopped, or waits for its disk), or somebody else uses it",
         mounted.at.display(),
         mounted.source.display()
     )
+}
+
+/// Takes a mount off.  Its server is not asked for anything: it may be stopped, and who waits for it uses the mount.
+fn take_off(at: &Path, lazily: bool) -> Result<()> {
+    let error = match mounts::unmount(at, lazily) {
+        Err(newsreel_host::Error::Io { source, .. }) => source,
+        other => return Ok(other?),
+    };
+    match error.kind() {
+        ErrorKind::PermissionDenied => mounts::unmount_by_helper(at, lazily).with_context(|| {
+            format!(
+                "cannot take off {}, which only root and the user who mounted it can",
+                at.display()
+            )
+        }),
+        ErrorKind::ResourceBusy => bail!(
+            "{} is in use; --lazy takes it off its place at once, and it ends with its last user",
+            at.display()
+        ),
+        _ => Err(error).with_context(|| format!("cannot take off {}", at.display())),
+    }
 }

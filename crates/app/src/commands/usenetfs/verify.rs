@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             if args.repair {
                 super::not_mounted(folder)?;
             }
+            super::not_seen_through(folder)?;
             Ok(verify::verify(folder, args.repair, &mut |finding| {
                 let path = path.join(&finding.path);
                 lines.push((path, finding.what.to_string(), finding.repaired));

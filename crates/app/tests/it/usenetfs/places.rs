@@ -209,3 +209,94 @@ fn a_verification_goes_on_and_says_what_it_could_not_see() {
     );
     assert_eq!(output.status.code(), Some(1));
 }
+
+/// What is seen through a mount is flat, whatever it is below: neither command has anything true to say of it.
+#[test]
+fn what_is_seen_through_a_mount_is_neither_verified_nor_weighed() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir(place.lower("group")).unwrap();
+    fs::write(place.lower("group/1000"), "").unwrap();
+    place.run(&["convert", "on", "@lower/group"]).unwrap();
+    for (lower, group) in [("@lower", "@mnt/group"), ("@mnt", "@mnt/group")] {
+        place.run(&["mount", lower, "@mnt"]).unwrap();
+        for words in [
+            ["verify"].as_slice(),
+            &["verify", "--recursive"],
+            &["advise"],
+        ] {
+            let refused = place.run(&[words, &[group]].concat());
+            let refused = refused.unwrap_err();
+            let why = if words.len() > 1 {
+                "not as they should be"
+            } else {
+                "through a mount"
+            };
+            assert!(refused.contains(why), "{words:?}: {refused}");
+        }
+        if lower != "@mnt" {
+            assert_eq!(place.json(&["verify", "@lower/group"])["entries"], 1);
+            assert_eq!(
+                place.json(&["advise", "@lower/group"])[0]["is"],
+                "range1024"
+            );
+        }
+        place.run(&["umount", "@mnt"]).unwrap();
+        fs::create_dir_all(place.path("group")).unwrap();
+    }
+}
+
+/// Whoever asked a stopped server anything used the mount, which could not be taken off then.
+#[test]
+fn a_stopped_server_is_told_of() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir(place.lower("group")).unwrap();
+    place.mount();
+    let pid = place.pid();
+    signal("-STOP", &pid);
+    let mut command = crate::spool::newsreel();
+    command
+        .args(["usenetfs", "convert", "on"])
+        .arg(place.path("group"));
+    let mut waiting = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    let mut complaint = std::io::BufReader::new(waiting.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut complaint, &mut told).unwrap();
+    assert!(
+        told.contains("waiting for the server of the mount"),
+        "{told}"
+    );
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    let refused = place.run(&["umount", "@mnt"]).unwrap_err();
+    signal("-CONT", &pid);
+    ends(&pid);
+    assert!(refused.contains("is unmounted, but"), "{refused}");
+    assert!(refused.contains("its server has not ended"), "{refused}");
+    assert!(names(&place.path("")).is_empty());
+}
+
+#[test]
+fn what_is_in_use_is_said_to_be() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::write(place.lower("file"), "").unwrap();
+    place.mount();
+    let open = fs::File::open(place.path("file")).unwrap();
+    let words = ["usenetfs", "umount"];
+    let output = crate::spool::newsreel()
+        .args(words)
+        .arg(place.path(""))
+        .output();
+    let refused = said(output.unwrap()).unwrap_err();
+    assert!(refused.contains("is in use; --lazy"), "{refused}");
+    drop(open);
+    place.run(&["umount", "@mnt"]).unwrap();
+}

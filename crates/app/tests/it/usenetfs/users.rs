@@ -1,0 +1,101 @@
+//! What the commands tell users who are not root, and what they leave as it was for them.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+
+use super::{Place, skipped};
+use crate::spool::{newsreel, said};
+
+/// Somebody; nobody is in the group of whose number one more is.
+const USER: u32 = 7001;
+
+impl Place {
+    /// Runs a command as somebody who is in no group but their own; `None` where they cannot reach the program.
+    fn run_as_user(&self, words: &[&str]) -> Option<Result<String, String>> {
+        let mut command = newsreel();
+        command.arg("usenetfs").args(words).uid(USER).gid(USER);
+        match command.current_dir(self.dir.path()).output() {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                skipped("the program is where nobody but root can run it");
+                None
+            }
+            output => Some(said(output.unwrap())),
+        }
+    }
+}
+
+/// The kernel took the set-gid bit off without a word, and buckets came into another group.
+#[test]
+fn a_group_that_cannot_be_kept_is_a_refusal() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let group = place.lower("group");
+    fs::create_dir(&group).unwrap();
+    fs::write(group.join("1000"), "").unwrap();
+    chown(&group, Some(USER), Some(USER + 1)).unwrap();
+    let convert = |words: &[&str], mode| {
+        fs::set_permissions(&group, fs::Permissions::from_mode(mode)).unwrap();
+        place.run_as_user(&[&["convert"], words, &["lower/group"]].concat())
+    };
+    for mode in [0o2775, 0o775] {
+        for words in [["on"].as_slice(), &["on", "--dry-run"]] {
+            let Some(refused) = convert(words, mode) else {
+                return;
+            };
+            let refused = refused.unwrap_err();
+            assert!(refused.contains("you are not in that group"), "{refused}");
+        }
+        assert!(group.join("1000").exists());
+    }
+    place.run(&["convert", "on", "@lower/group"]).unwrap();
+    let refused = convert(&["off"], 0o6775).unwrap().unwrap_err();
+    assert!(refused.contains("you are not in that group"), "{refused}");
+    // What has neither at stake goes on.
+    convert(&["off"], 0o4775).unwrap().unwrap();
+    chown(&group, Some(USER), Some(USER)).unwrap();
+    convert(&["on"], 0o2775).unwrap().unwrap();
+    for (path, mode) in [("", 0o6775), ("r0", 0o2775)] {
+        let is = fs::metadata(group.join(path)).unwrap().permissions();
+        assert_eq!(is.mode() & 0o7777, mode, "{path:?}");
+    }
+}
+
+#[test]
+fn a_mount_of_others_stays() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    place.mount();
+    if let Some(refused) = place.run_as_user(&["umount", "mnt"]) {
+        let refused = refused.unwrap_err();
+        assert!(
+            refused.contains("only root and the user who mounted it"),
+            "{refused}"
+        );
+    }
+    place.run(&["umount", "@mnt"]).unwrap();
+}
+
+#[test]
+fn what_an_ordinary_user_needs_is_named() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let device = fs::metadata("/dev/fuse").unwrap().permissions();
+    if device.mode() & 0o006 != 0o006 {
+        return skipped("who is not root cannot use /dev/fuse here");
+    }
+    for path in [place.lower(""), place.path("")] {
+        chown(path, Some(USER), Some(USER)).unwrap();
+    }
+    let mut command = newsreel();
+    let command = command.args(["usenetfs", "mount", "lower", "mnt"]);
+    let command = command.uid(USER).gid(USER).env("PATH", "/nowhere");
+    let Ok(output) = command.current_dir(place.dir.path()).output() else {
+        return skipped("the program is where nobody but root can run it");
+    };
+    let refused = said(output).unwrap_err();
+    assert!(refused.contains("fusermount3"), "{refused}");
+}

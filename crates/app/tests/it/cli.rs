@@ -507,7 +507,8 @@ fn no_group_is_called_example() {
 fn an_import_names_the_groups_with_reserved_names() {
     let spool = Spool::new();
     let list = spool.folder().join("active");
-    std::fs::write(&list, "misc.test 0 1 y\nto.a 0 1 y\nto.b 0 1 y\n").unwrap();
+    let text = b"misc.test 0 1 y\nto.a 0 1 y\nto.b 0 1 y\n";
+    replace_file(&RealDisk, &list, text).unwrap();
     spool.text(&["store", "create"]);
     let done = spool.run(&["group", "import", &list.display().to_string()]);
     let told = String::from_utf8(done.stderr).unwrap();

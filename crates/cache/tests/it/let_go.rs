@@ -85,7 +85,10 @@ async fn what_would_go_is_told_at_once_and_stays() {
     assert!(asking.await.unwrap().is_some());
     let begun = Instant::now();
     let misc = |name: &str| name == "misc.test";
-    assert_eq!(rig.here.let_go(&misc, &[id], true).await.unwrap().articles, 1);
+    assert_eq!(
+        rig.here.let_go(&misc, &[id], true).await.unwrap().articles,
+        1
+    );
     assert!(begun.elapsed() < Duration::from_secs(1));
     goes_on.notify_one();
     out.coming().unwrap().whole().await.unwrap();

@@ -41,8 +41,6 @@ use crate::scrub_cards::LostCards;
 use cards::OfBuffer;
 use walk::Walk;
 
-pub(crate) use walk::is_withdrawn;
-
 /// So much is handed to the sequencer at once: about as much as one commit holds.
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
 /// So many articles are remembered, so that one that comes again is counted once.
@@ -88,6 +86,10 @@ pub struct Attached {
     pub damaged: u64,
     /// The first of those places: the file, where in it, and why.
     pub places: Vec<String>,
+    /// What was wrong with files when they were opened, and bitmaps by which nothing is alive.
+    pub warnings: Vec<String>,
+    /// Files whose bitmaps are damaged and by which articles were not taken.
+    pub doubtful: Vec<String>,
     /// What sets lack for those that would be taken in, where that is only asked.
     pub shortages: Vec<String>,
     /// What sets give up to make room, of what they have now and of what comes.
@@ -146,6 +148,10 @@ impl Engine {
         if !counted.shortages.is_empty() {
             let shortages = counted.shortages.join("; ");
             return Err(Error::Request(format!("{shortages}; nothing was taken in")));
+        }
+        if !counted.doubtful.is_empty() {
+            let doubtful = counted.doubtful.join("; ");
+            return Err(Error::Request(format!("{doubtful}; nothing was taken in")));
         }
         self.attach_all(what, &mut |read, total| progress(total + read, 2 * total))
     }

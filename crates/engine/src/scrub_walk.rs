@@ -9,10 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_store::{BufferReader, Error as StoreError, HeaderWrite};
+use newsreel_store::{BufferReader, Error as StoreError, HeaderWrite, is_withdrawn};
 use newsreel_wire::{BufferId, IdHash, Position, Token, TokenText};
 
-use crate::attach::is_withdrawn;
 use crate::counters::Counters;
 use crate::pace::Pace;
 use crate::report::Damage;
@@ -85,7 +84,7 @@ impl Scrub<'_> {
             .is_distrusted(token.buffer(), token.position());
         let is_unknown = is_behind
             && matches!(shared.views.history().lookup(id_hash), Ok(None))
-            && !is_withdrawn(self.buffer, token);
+            && !is_withdrawn(self.buffer.as_ref(), token).unwrap_or(false);
         match is_unknown {
             true => self.unknown += 1,
             false => self.withdrawn += 1,

@@ -8,6 +8,7 @@
 
 mod addition;
 mod alone;
+mod comparison;
 mod config;
 pub mod conformance;
 mod error;
@@ -26,6 +27,7 @@ mod store;
 
 pub use addition::{Addition, NewBuffer};
 pub use alone::{Alone, open_alone};
+pub use comparison::{Comparison, is_withdrawn};
 pub use config::{
     BUFFER_OCTETS_MIN, BufferConfig, FileFormat, GroupMatch, RuleConfig, RuleContent, SetConfig,
     SetOrder, StoreConfig, StoreProblem,

@@ -3,13 +3,14 @@
 //! Comes to whole articles that are wanted, one at a time.  What it passes over (damage, what was withdrawn there, files with other names,
 //! files that cannot be read) is counted and named, and ends nothing.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use newsreel_store::{
-    Alone, Blocking, BufferReader, PassedOver, ReadError, RecordScan, ScanRange, Scanned,
-    TIMECAF_HELPS, Want,
+    Alone, Blocking, BufferReader, Comparison, PassedOver, ReadError, RecordScan, ScanRange,
+    Scanned, TIMECAF_HELPS, Want,
 };
-use newsreel_wire::{POSITION_UNIT, Position, Sequence, SetId, Token, TokenText, UnixTime};
+use newsreel_wire::{Sequence, SetId, Token, TokenText, UnixTime};
 
 use super::Attached;
 
@@ -21,6 +22,9 @@ const PLACES_NAMED_MAX: usize = 100;
 pub(super) struct Walk {
     pub(super) reader: Arc<dyn BufferReader>,
     pub(super) scan: Box<dyn RecordScan>,
+    comparison: Comparison,
+    /// So much had been left out before this file, as withdrawn.
+    withdrawn_before: u64,
     pub(super) later: Alone,
     /// The set whose `file` it is, if its articles stay there.
     pub(super) lends_to: Option<SetId>,
@@ -43,8 +47,12 @@ impl Walk {
                 .ok()
         });
         let reader = opened.next()?;
+        complain(&reader, report);
+        let scan = Arc::clone(&reader).scan(ScanRange::Live);
         Some(Self {
-            scan: Arc::clone(&reader).scan(ScanRange::Live),
+            comparison: Comparison::new(&reader, scan.at()),
+            scan,
+            withdrawn_before: 0,
             reader,
             later,
             lends_to,
@@ -65,10 +73,6 @@ impl Walk {
             // It is told when the rest was read.
             return;
         }
-        report.damaged += 1;
-        if report.places.len() >= PLACES_NAMED_MAX {
-            return;
-        }
         let what = match found {
             Scanned::Record { token, .. } => self.why(token),
             Scanned::Damaged { from, to, .. } => {
@@ -76,8 +80,25 @@ impl Walk {
             }
             Scanned::Passed => return,
         };
-        let path = self.reader.facts().path;
-        report.places.push(format!("{path}: {what}"));
+        damage(&self.reader, &what, report);
+    }
+
+    /// Compares what a step found with what the file says of itself.
+    fn compare(&mut self, found: Option<&Scanned>, report: &mut Attached) {
+        let (reader, scan) = (&self.reader, self.scan.as_mut());
+        let mut tell = |what: String| damage(reader, &what, report);
+        if let Err(error) = self.comparison.look(scan, found, &mut tell) {
+            report.unreadable.push(told_of(reader, &error));
+        }
+    }
+
+    /// Whether the article here was withdrawn, as far as the file says it.
+    fn is_withdrawn(&mut self, token: &Token, report: &mut Attached) -> bool {
+        let found = self.comparison.is_withdrawn(token);
+        found.unwrap_or_else(|error| {
+            report.unreadable.push(told_of(&self.reader, &error));
+            false
+        })
     }
 
     /// Tells of files that were not read, as their names are none of articles.
@@ -104,6 +125,16 @@ impl Walk {
     /// Counts what was cut off a file, once it was read up to there, and what is damaged behind its articles.
     fn passed(&self, report: &mut Attached) {
         self.passed_over(report);
+        let withdrawn = report.withdrawn - self.withdrawn_before;
+        if self.comparison.is_bitmap_damaged() && withdrawn > 0 {
+            let what = format!(
+                "its bitmap is damaged, and articles that it says were cancelled, expired or moved may be alive: {withdrawn}; --withdrawn \
+                 takes them too"
+            );
+            report.doubtful.push(told_of(&self.reader, &what));
+        } else if let Some(what) = self.comparison.nothing_alive() {
+            report.warnings.push(told_of(&self.reader, &what));
+        }
         let cut = self.reader.cut_at();
         let cut = cut.map(|at| format!("nothing can be read from {at:#x} on: it was cut"));
         let noted = self.reader.notes_damaged_at().map(|at| {
@@ -113,11 +144,7 @@ impl Walk {
             )
         });
         for what in cut.into_iter().chain(noted) {
-            report.damaged += 1;
-            if report.places.len() < PLACES_NAMED_MAX {
-                let path = self.reader.facts().path;
-                report.places.push(format!("{path}: {what}"));
-            }
+            damage(&self.reader, &what, report);
         }
     }
 
@@ -144,7 +171,10 @@ impl Walk {
             match next {
                 Ok(reader) => {
                     self.before += self.scan.octets_read();
+                    complain(&reader, report);
                     self.scan = Arc::clone(&reader).scan(ScanRange::Live);
+                    self.comparison = Comparison::new(&reader, self.scan.at());
+                    self.withdrawn_before = report.withdrawn;
                     self.reader = reader;
                     return true;
                 }
@@ -158,7 +188,11 @@ impl Walk {
     pub(super) fn advance(&mut self, report: &mut Attached) {
         self.here = None;
         loop {
-            match self.scan.step() {
+            let step = self.scan.step();
+            if let Ok(found) = &step {
+                self.compare(found.as_ref(), report);
+            }
+            match step {
                 Ok(None) => {
                     self.passed(report);
                     if !self.turn(report) {
@@ -172,7 +206,7 @@ impl Walk {
                     sound: true,
                     ..
                 })) => {
-                    if !self.takes_all && is_withdrawn(&self.reader, &token) {
+                    if !self.takes_all && self.is_withdrawn(&token, report) {
                         report.withdrawn += 1;
                         continue;
                     }
@@ -182,8 +216,7 @@ impl Walk {
                 Ok(Some(Scanned::Passed)) => {}
                 Ok(Some(found)) => self.damaged(&found, report),
                 Err(error) => {
-                    let path = self.reader.facts().path;
-                    report.unreadable.push(format!("{path}: {error}"));
+                    report.unreadable.push(told_of(&self.reader, &error));
                     if !self.turn(report) {
                         return;
                     }
@@ -193,11 +226,21 @@ impl Walk {
     }
 }
 
-/// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
-pub(crate) fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
-    let start = token.position();
-    let end = start.offset().saturating_add(POSITION_UNIT);
-    let end = Position::checked(start.cycle(), end);
-    let wrong = end.map(|end| reader.wrong_bits(start..end, &[start]));
-    wrong.is_some_and(|wrong| wrong.is_ok_and(|wrong| !wrong.missing.is_empty()))
+/// Tells of what was wrong with a file when it was opened.
+fn complain(reader: &Arc<dyn BufferReader>, report: &mut Attached) {
+    if let Some(complaint) = reader.facts().complaint {
+        report.warnings.push(told_of(reader, &complaint));
+    }
+}
+
+/// Counts a damaged place, and names it.
+fn damage(reader: &Arc<dyn BufferReader>, what: &str, report: &mut Attached) {
+    report.damaged += 1;
+    if report.places.len() < PLACES_NAMED_MAX {
+        report.places.push(told_of(reader, &what));
+    }
+}
+
+fn told_of(reader: &Arc<dyn BufferReader>, what: &dyn Display) -> String {
+    format!("{}: {what}", reader.facts().path)
 }

@@ -295,6 +295,74 @@ async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
     }
 }
 
+/// What a damaged bitmap seemed to say was withdrawn was left out, and nothing was told of that, nor of headers that were lost.
+#[tokio::test]
+async fn what_is_damaged_of_a_buffer_is_told_and_no_article_is_left_out_for_it() {
+    const BITMAP: usize = ROOM as usize / 64 / 8;
+    let (old, _) = source(false).await;
+    old.seal();
+    let spoiled = |at: u64, octets: &[u8]| {
+        let disk = MemoryDisk::new();
+        let paths = copy(&old, "/spool/buffers", &disk);
+        for path in &paths {
+            let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+            file.write_at(octets, at).unwrap();
+        }
+        (World::on(Arc::new(disk), config(ROOM)), paths)
+    };
+    let all = ARTICLES as u64;
+    let (world, paths) = spoiled(8192, &[0x55; BITMAP]);
+    let report = attach(&world, &paths, false, true);
+    assert!(report.damaged > 0 && report.withdrawn > 0, "{report:?}");
+    assert_eq!(report.doubtful.len(), 2, "{report:?}");
+    let refused = world.engine.attach(&copies(&paths), &mut |_, _| true);
+    let refused = refused.unwrap_err().to_string();
+    for said in [
+        "its bitmap is damaged",
+        "--withdrawn",
+        "nothing was taken in",
+    ] {
+        assert!(refused.contains(said), "{refused}");
+    }
+    let everything = Attaching {
+        withdrawn: true,
+        ..copies(&paths)
+    };
+    let report = world.engine.attach(&everything, &mut |_, _| true).unwrap();
+    assert_eq!((report.taken, report.doubtful.len()), (all, 0));
+    assert!(report.damaged > 0);
+
+    let (world, paths) = spoiled(8192, &[0; BITMAP]);
+    let report = attach(&world, &paths, false, false);
+    assert_eq!((report.withdrawn, report.damaged), (all, 0), "{report:?}");
+    let says = |what: &str| {
+        report
+            .warnings
+            .iter()
+            .filter(|it| it.contains(what))
+            .count()
+    };
+    assert_eq!(says("nothing in it is alive"), 2, "{report:?}");
+
+    let (world, paths) = spoiled(0, &[0x55; 8192]);
+    for dry_run in [true, false] {
+        let report = attach(&world, &paths, false, dry_run);
+        assert_eq!(report.taken, all, "{report:?}");
+        let says = |what: &str| {
+            report
+                .warnings
+                .iter()
+                .filter(|it| it.contains(what))
+                .count()
+        };
+        assert_eq!(
+            says("which of them were withdrawn is not known"),
+            2,
+            "{report:?}"
+        );
+    }
+}
+
 /// A spool whose buffers were made larger when nothing was in them, and of some articles where they lie: in front of the end of the
 /// bitmaps, and behind it.
 async fn enlarged(disk: &MemoryDisk) -> (World, [Vec<(usize, TokenOf)>; 2]) {

@@ -41,6 +41,9 @@ pub(super) fn run(
     } else {
         output::text(&said(&report))?;
     }
+    for warning in report["warnings"].as_array().into_iter().flatten() {
+        output::warning(&output::cell(warning));
+    }
     let refused = report["refused"].as_object();
     let refused = refused.is_some_and(|refused| !refused.is_empty());
     let damaged = report["damaged"].as_u64().unwrap_or(0);
@@ -146,8 +149,10 @@ fn said(report: &Value) -> String {
     if more > 0 {
         said.push_str(&format!("and {more} damaged places more\n"));
     }
-    for why in list("passed_over").iter().chain(&list("unreadable")) {
-        said.push_str(&format!("{}\n", output::cell(why)));
+    for key in ["doubtful", "passed_over", "unreadable"] {
+        for why in list(key) {
+            said.push_str(&format!("{}\n", output::cell(&why)));
+        }
     }
     said
 }

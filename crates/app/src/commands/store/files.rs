@@ -3,7 +3,6 @@
 //! It is only read, by itself: no spool is needed, no log and no views; where there is one, it says what was withdrawn.  Beside a server
 //! that writes it what comes meanwhile may be missed.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,13 +10,11 @@ use anyhow::{Context as _, Result, bail};
 use indicatif::ProgressBar;
 use newsreel_host::{Disk, File, OpenMode, RealDisk};
 use newsreel_store::{
-    Alone, BufferReader, RecordScan, ScanRange, Scanned, open_alone, register_damage,
+    Alone, BufferReader, Comparison, ScanRange, Scanned, open_alone, register_damage,
 };
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::wire_to_lf;
-use newsreel_wire::{
-    OFFSET_MAX, POSITION_UNIT, Position, Sequence, Token, TokenText, UnixTime, batch,
-};
+use newsreel_wire::{Sequence, TokenText, UnixTime, batch};
 use serde_json::{Value, json};
 
 use super::KnowsArgs;
@@ -117,18 +114,21 @@ fn walk_one(
 ) -> Result<()> {
     let name = reader.name();
     let mut scan = Arc::clone(reader).scan(ScanRange::Live);
-    let mut missing = Missing::new(reader, scan.at());
+    let mut comparison = Comparison::new(reader, scan.at());
     let cut_at = reader.cut_at();
     loop {
         let before = scan.at();
         let scanned = scan.step();
         if let Ok(scanned) = &scanned {
-            missing.look(scan.as_mut(), scanned.as_ref(), totals, within)?;
+            let mut tell = |why: String| totals.damage(format!("{within}{why}"));
+            comparison.look(scan.as_mut(), scanned.as_ref(), &mut tell)?;
         }
         let scanned = match scanned {
             Ok(Some(scanned)) => scanned,
             Ok(None) => {
-                missing.outside(totals, within)?;
+                if let Some(why) = comparison.nothing_alive() {
+                    output::warning(&format!("{}: {why}", reader.facts().path));
+                }
                 if let Some(at) = cut_at {
                     totals.damage(format!(
                         "{within}nothing can be read from {at:#x} on: it was cut"
@@ -162,7 +162,7 @@ fn walk_one(
                     sequence,
                     arrival,
                     is_sound: sound,
-                    is_withdrawn: is_withdrawn(reader, &token)?,
+                    is_withdrawn: comparison.is_withdrawn(&token)?,
                     article: scan.article(),
                 };
                 let position = token.position();
@@ -178,126 +178,6 @@ fn walk_one(
             }
         }
     }
-}
-
-/// So many records are compared with the bitmap at once.
-const COMPARED_AT_ONCE: usize = 1024;
-
-/// What a file says of itself and has not: articles of which its bitmap tells, and gaps in it where that tells nothing.
-struct Missing<'a> {
-    reader: &'a Arc<dyn BufferReader>,
-    /// All before this was compared.
-    from: Position,
-    /// What was met since: where it begins and ends.
-    met: Vec<Range<Position>>,
-    gaps: Vec<Range<Position>>,
-}
-
-impl<'a> Missing<'a> {
-    const fn new(reader: &'a Arc<dyn BufferReader>, from: Position) -> Self {
-        Self {
-            reader,
-            from,
-            met: Vec::new(),
-            gaps: Vec::new(),
-        }
-    }
-
-    /// Notes what a step found; compares now and then, where a cycle ends, and at the end.
-    fn look(
-        &mut self,
-        scan: &mut dyn RecordScan,
-        scanned: Option<&Scanned>,
-        totals: &mut Totals,
-        within: &str,
-    ) -> Result<()> {
-        let stretch = scanned.and_then(|scanned| match scanned {
-            Scanned::Record { token, .. } => {
-                let (start, len) = (token.position(), u64::from(token.len()));
-                let end = start.offset() + self.reader.octets_for(len);
-                Some(start..Position::checked(start.cycle(), end)?)
-            }
-            Scanned::Damaged { cycle, from, to } => {
-                let at = |offset| Position::checked(cycle.unwrap_or_default(), offset);
-                Some(at(*from)?..at(*to)?)
-            }
-            Scanned::Passed => None,
-        });
-        let is_other = stretch
-            .as_ref()
-            .is_some_and(|it| it.start.cycle() != self.from.cycle());
-        if is_other {
-            let end = Position::checked(self.from.cycle(), self.from.offset().max(OFFSET_MAX));
-            self.compare(end.unwrap_or(self.from), totals, within)?;
-            let start = stretch.as_ref().map_or(self.from, |stretch| stretch.start);
-            let data_start = self.reader.facts().data_offset;
-            self.from = Position::checked(start.cycle(), data_start).unwrap_or(start);
-        }
-        self.met.extend(stretch);
-        scan.take_gaps(&mut self.gaps);
-        if self.met.len() >= COMPARED_AT_ONCE || scanned.is_none() {
-            self.compare(scan.at(), totals, within)?;
-        }
-        for gap in std::mem::take(&mut self.gaps) {
-            // Where a bitmap tells what lay there it was told.
-            let last = Position(gap.end.0.saturating_sub(1))..gap.end;
-            if self.reader.bits(last)?.is_none() && self.reader.is_lost(gap.start) {
-                let (from, to) = (gap.start.offset(), gap.end.offset());
-                totals.damage(format!(
-                    "{within}nothing is written from {from:#x} to {to:#x}, between articles: what lay there is lost"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells of bits that stand for what lies in front of all articles: those are of no article.
-    fn outside(&self, totals: &mut Totals, within: &str) -> Result<()> {
-        let facts = self.reader.facts();
-        // Of an older cycle nothing is in front of where the newest one stands.
-        let [from, to] = [0, facts.data_offset].map(|at| Position::checked(facts.cycle, at));
-        let (Some(from), Some(to)) = (from, to) else {
-            return Ok(());
-        };
-        let bits = self.reader.bits(from..to)?.map_or(0, |bits| bits.len());
-        if bits > 0 {
-            totals.damage(format!(
-                "{within}its bitmap is damaged: it has bits for octets in front of {:#x}, where header and bitmap lie and no \
-                 article can begin: {bits}",
-                to.offset()
-            ));
-        }
-        Ok(())
-    }
-
-    /// Tells of the articles of the bitmap that were not met up to here.
-    fn compare(&mut self, to: Position, totals: &mut Totals, within: &str) -> Result<()> {
-        let bits = self.reader.bits(self.from..to)?.unwrap_or_default();
-        for at in bits {
-            let nth = self.met.partition_point(|met| met.end <= at);
-            let is_met = self.met.get(nth).is_some_and(|met| met.contains(&at));
-            if !is_met && self.reader.is_lost(at) {
-                let name = self.reader.name();
-                let text = TokenText { name, position: at };
-                totals.damage(format!(
-                    "{within}the article {text} is not there, and by the bitmap it should be"
-                ));
-            }
-        }
-        self.from = to;
-        self.met.clear();
-        Ok(())
-    }
-}
-
-/// Whether a bitmap, or what is noted behind a segment, tells of an article that it is not wanted any more.  What happened behind the last
-/// checkpoint is not told.
-fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> Result<bool> {
-    let start = token.position();
-    let end = Position::checked(start.cycle(), start.offset().saturating_add(POSITION_UNIT));
-    let Some(end) = end else { return Ok(false) };
-    let wrong = reader.wrong_bits(start..end, &[start])?;
-    Ok(!wrong.missing.is_empty())
 }
 
 /// Reads every article and compares its checksums.

@@ -199,10 +199,8 @@ impl Bits {
             Some(is_withdrawn) => *is_withdrawn,
             None => !state.is_distrusted(buffer.id(), *at) && !self.is_in_gap(*at),
         };
-        let (mut stray, left): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_stray);
+        let (stray, left): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_stray);
         drop(state);
-        // What was overwritten meanwhile may be where another article begins.
-        stray.retain(|at| *at >= buffer.floor());
         let wrong = WrongBits {
             missing: Vec::new(),
             extra: stray,

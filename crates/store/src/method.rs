@@ -528,7 +528,7 @@ pub trait BufferReader: Send + Sync + Debug {
     }
 
     /// What is wrong in its bitmap between two positions of a cycle, given where articles begin there, ascending; nothing where it has
-    /// none, or where that is out of date.
+    /// none, nor behind where that is out of date.
     fn wrong_bits(&self, _stretch: Range<Position>, _starts: &[Position]) -> Result<WrongBits> {
         Ok(WrongBits::default())
     }
@@ -544,7 +544,7 @@ pub trait BufferReader: Send + Sync + Debug {
         false
     }
 
-    /// Writes bits as they should be; whether it may.
+    /// Writes bits as they should be, but for what was overwritten meanwhile; whether it may.
     fn mend_bits(&self, _wrong: &WrongBits) -> Result<bool> {
         Ok(false)
     }

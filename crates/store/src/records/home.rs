@@ -156,8 +156,13 @@ pub(crate) trait Home: Send + Sync + Debug {
         None
     }
 
-    /// Writes bits as they should be.
-    fn mend_bits(&self, _geometry: &Geometry, _wrong: &WrongBits) -> newsreel_host::Result<()> {
+    /// Writes bits as they should be, of what is alive.
+    fn mend_bits(
+        &self,
+        _geometry: &Geometry,
+        _wrong: &WrongBits,
+        _is_live: &dyn Fn(Position) -> bool,
+    ) -> newsreel_host::Result<()> {
         Ok(())
     }
 

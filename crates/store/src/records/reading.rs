@@ -224,7 +224,8 @@ impl BufferReader for Buffer {
     fn mend_bits(&self, wrong: &WrongBits) -> crate::error::Result<bool> {
         let may_write = self.is_usable();
         if may_write {
-            self.home.mend_bits(&self.geometry(), wrong)?;
+            let is_live = |at| self.is_live_after_reading(at);
+            self.home.mend_bits(&self.geometry(), wrong, &is_live)?;
         }
         Ok(may_write)
     }

@@ -115,6 +115,39 @@ fn what_a_bitmap_says_holds_for_blocks_of_any_size_and_over_the_end_of_a_cycle()
     assert!(spans > 4, "the end of a cycle lies in {spans} of them");
 }
 
+/// A stretch at whose end the bitmap was out of date was not compared at all; and who compared wrote bits over those of what overwrote
+/// it meanwhile.
+#[test]
+fn a_bitmap_is_compared_as_far_as_it_goes_and_what_was_overwritten_meanwhile_keeps_its_bits() {
+    let disk = Arc::new(MemoryDisk::new());
+    let mut rig = Rig::new(Arc::clone(&disk) as Arc<dyn Disk>, &sized(ROOM)).unwrap();
+    feed(&mut rig, ROOM / 2);
+    rig.checkpoint().unwrap();
+    let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+    let octets = usize::try_from(ROOM / 64 / 8).unwrap();
+    file.write_at(&vec![0xff; octets], 2 * PAGE).unwrap();
+    let up_to_date = rig.log.articles().count();
+    feed(&mut rig, ROOM / 8);
+    let places = |rig: &Rig| -> Vec<Position> {
+        let tokens = rig.log.articles().map(|logged| logged.token);
+        tokens.map(|token| token.position()).collect()
+    };
+    let (starts, buffer) = (places(&rig), Arc::clone(&rig.reader.buffers()[0]));
+    let stretch = starts[0]..starts[starts.len() - 1];
+    let wrong = buffer.wrong_bits(stretch.clone(), &starts).unwrap();
+    assert!(wrong.missing.is_empty());
+    assert!(wrong.extra.len() > 1000, "{}", wrong.extra.len());
+    let last = wrong.extra.iter().max().unwrap();
+    assert!(*last < starts[up_to_date]);
+    // As if none of them were an article: all of it is overwritten before that is written.
+    let wrong = buffer.wrong_bits(stretch, &[]).unwrap();
+    feed(&mut rig, 2 * ROOM);
+    rig.checkpoint().unwrap();
+    assert_eq!(without_bits(&rig), 0);
+    buffer.mend_bits(&wrong).unwrap();
+    assert_eq!(without_bits(&rig), 0);
+}
+
 /// Where the medium of one copy could not be read the other was not tried, and a buffer both of whose copies were blank was called
 /// blank whatever lay behind them.
 #[test]

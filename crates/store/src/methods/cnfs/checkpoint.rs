@@ -22,9 +22,10 @@ pub(super) struct BufferCheckpoint {
 impl CheckpointWrite for BufferCheckpoint {
     fn write(&mut self) -> Result<()> {
         let Cyclic { buffer, file } = &self.cyclic;
+        // What is taken out is in the bitmap before anybody compares that with the articles.
+        let _one = file.bits.lock();
         let change = file.starts.lock().take_until(self.hints.end);
         self.hints.bitmap_end = change.end;
-        let _one = file.bits.lock();
         let written = change
             .write(file.side(), &buffer.geometry())
             .and_then(|()| file.write_both_headers(self.hints));

@@ -438,10 +438,12 @@ impl Home for CyclicFile {
                 extra: Vec::new(),
             });
         }
-        if stretch.end > self.written().bitmap_end || self.has_no_bitmap() {
+        let _one = self.bits.lock();
+        // Behind its end the bitmap is out of date.
+        let stretch = stretch.start..stretch.end.min(self.written().bitmap_end);
+        if stretch.is_empty() || self.has_no_bitmap() {
             return Ok(WrongBits::default());
         }
-        let _one = self.bits.lock();
         let (mut missing, mut extra) = (Vec::new(), BTreeSet::new());
         for part in within_cycles(geometry, stretch) {
             let high = part.end.offset();
@@ -469,10 +471,18 @@ impl Home for CyclicFile {
         })
     }
 
-    fn mend_bits(&self, geometry: &Geometry, wrong: &WrongBits) -> newsreel_host::Result<()> {
+    fn mend_bits(
+        &self,
+        geometry: &Geometry,
+        wrong: &WrongBits,
+        is_live: &dyn Fn(Position) -> bool,
+    ) -> newsreel_host::Result<()> {
+        // The floor is above an article before another one has a bit in its place, which it gets under this lock.
         let _one = self.bits.lock();
         let file = self.side.as_ref();
+        let is_live = |at: &&Position| is_live(**at);
         let (missing, extra) = (wrong.missing.iter(), wrong.extra.iter());
+        let (missing, extra) = (missing.filter(is_live), extra.filter(is_live));
         write_again(file, geometry, missing.map(|at| at.offset()), true)?;
         write_again(file, geometry, extra.map(|at| at.offset()), false)?;
         file.sync_data()

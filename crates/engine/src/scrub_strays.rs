@@ -242,7 +242,7 @@ impl<'a> Strays<'a> {
     }
 
     /// Removes those of these files in which nothing is still, now that what was being written is there, and to which no card leads; returns those
-    /// that stay.
+    /// that stay and of which it is to be told: one to which a card leads is damage of its article, told as that.
     fn remove_empty(&mut self, empty: Vec<Lying>) -> Vec<Lying> {
         let disk = &self.shared.disk;
         let is_empty = |path: &Path| {
@@ -251,14 +251,18 @@ impl<'a> Strays<'a> {
                 .and_then(|there| there.len())
                 .is_ok_and(|len| len == 0)
         };
-        let led = self.led_to(&empty).unwrap_or_else(|error| {
-            let set = self.buffer.name();
-            tracing::warn!(%error, set, "to which files its cards lead cannot be told");
-            vec![true; empty.len()]
-        });
+        let led = match self.led_to(&empty) {
+            Ok(led) => led,
+            Err(error) => {
+                let set = self.buffer.name();
+                tracing::warn!(%error, set, "to which files its cards lead cannot be told");
+                return empty;
+            }
+        };
         let mut stay = Vec::new();
-        for (file, is_led) in empty.into_iter().zip(led) {
-            if !is_led && is_empty(&file.path) && self.buffer.remove_copy(&file.path).is_ok() {
+        let of_nobody = empty.into_iter().zip(led).filter(|(_, is_led)| !is_led);
+        for (file, _) in of_nobody {
+            if is_empty(&file.path) && self.buffer.remove_copy(&file.path).is_ok() {
                 self.empty += 1;
             } else if disk.exists(&file.path).unwrap_or(true) {
                 stay.push(file);

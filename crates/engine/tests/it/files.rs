@@ -534,6 +534,23 @@ async fn a_scrub_tells_of_files_without_cards_and_removes_copies_alone() {
     }
 }
 
+/// It was told a second time, as a file to which no card leads and that may be removed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_articles_file_that_became_empty_is_damage_and_nothing_else() {
+    for method in methods() {
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), files_config(method, |_| {}));
+        feed(&world, 0, 6).await;
+        world.seal();
+        let made = files(&memory, Path::new(DIR));
+        let file = memory.open(&made[2], OpenMode::ReadWrite).unwrap();
+        file.set_len(0).unwrap();
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        assert_eq!(report.headers, Vec::<String>::new(), "{method}");
+        assert_eq!(report.damaged.len(), 1, "{method}");
+    }
+}
+
 /// A file of an article that was cancelled stayed for ever where nothing of its card is left, and with it the text that was to go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scrub_removes_files_without_cards_of_articles_that_were_withdrawn() {

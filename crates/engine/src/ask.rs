@@ -18,7 +18,7 @@ use crate::filing::number_max;
 use crate::mend::describe;
 use crate::report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, GroupReport, HistoryStatus, LogStatus,
-    OverviewStatus, PutOff, Status, Staying, TOKEN_SHAPE,
+    OverviewStatus, PutOff, Status, Staying, TOKEN_SHAPE, is_well,
 };
 use crate::requests::GroupSpec;
 use crate::timekeeper;
@@ -123,6 +123,14 @@ impl Engine {
         let mut state = facts.state();
         if state == "ok" && self.is_never_written(facts) {
             "read-only".clone_into(&mut state);
+        }
+        let (known, by_reads) = self.shared.damaged_places(Some(BufferId(facts.id)));
+        if is_well(&state) && known + by_reads > 0 {
+            state = format!(
+                "damaged: places known to be damaged: {}; `newsreel store scrub {}` lists them, and looks for more",
+                known + by_reads,
+                facts.name
+            );
         }
         BufferStatus {
             state,

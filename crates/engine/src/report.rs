@@ -147,6 +147,8 @@ pub struct ScrubStatus {
     pub last_unreadable: Option<u64>,
     /// Damaged places known by now and not overwritten yet.
     pub damaged: u64,
+    /// More of them, which reads met and no scrub has passed since.
+    pub met_by_reads: u64,
 }
 
 /// A damaged article, or a stretch of a buffer in which none can be read.
@@ -273,7 +275,7 @@ pub struct BufferStatus {
     pub free_offset: u64,
     /// Up to where it may be overwritten.
     pub reserved_offset: u64,
-    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, `read-only`, or what is wrong.
+    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, `read-only`, `damaged`, or what is wrong.
     pub state: String,
 }
 

@@ -66,6 +66,7 @@ impl Shared {
 
     /// How the scrub in the background stands.
     pub(crate) fn scrub_status(&self) -> ScrubStatus {
+        let (damaged, met_by_reads) = self.damaged_places(None);
         let state = self.scrubs.lock();
         let (under_way, last) = (state.under_way, state.last);
         let buffer = under_way.and_then(|pass| self.store.buffer(pass.at?.0));
@@ -79,7 +80,8 @@ impl Shared {
             last_articles: last.map(|last| last.tally.articles),
             last_octets: last.map(|last| last.tally.octets),
             last_unreadable: last.map(|last| last.tally.unreadable),
-            damaged: state.damaged(&self.store),
+            damaged,
+            met_by_reads,
         }
     }
 }

@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
-use newsreel_store::StoreReader;
 use newsreel_wire::{BufferId, Position, TokenText, UnixTime};
 
 /// The file's name in the spool.
@@ -171,16 +170,6 @@ impl ScrubState {
     ) {
         self.known
             .retain(|(of, at), _| *of != buffer || !stretch.contains(at) || met.contains(at));
-    }
-
-    /// Damaged places that were not overwritten yet.
-    pub(crate) fn damaged(&self, store: &StoreReader) -> u64 {
-        let mut places = self.known.keys();
-        let mut count = 0;
-        places.by_ref().for_each(|(buffer, position)| {
-            count += u64::from(*position >= store.floor(*buffer));
-        });
-        count
     }
 }
 

@@ -69,6 +69,21 @@ impl Shared {
         by_a_read || self.scrubs.lock().known.contains_key(&place)
     }
 
+    /// Damaged places of a buffer, or of all, that are not overwritten yet: how many scrubs know, and how many more reads met.
+    pub(crate) fn damaged_places(&self, of: Option<BufferId>) -> (u64, u64) {
+        let mut by_reads = self.unreadable.places.lock().clone();
+        let state = self.scrubs.lock();
+        by_reads.retain(|place| !state.known.contains_key(place));
+        let is_there = |(buffer, at): &&(BufferId, Position)| {
+            of.is_none_or(|of| of == *buffer) && *at >= self.store.floor(*buffer)
+        };
+        let known = state.known.keys().filter(is_there).count();
+        (
+            known as u64,
+            by_reads.iter().filter(is_there).count() as u64,
+        )
+    }
+
     /// A read found this article damaged; whether that is news.
     pub(crate) fn found_unreadable(&self, token: &Token) -> bool {
         let is_news = !self.is_damaged(token);

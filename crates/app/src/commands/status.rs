@@ -183,17 +183,24 @@ fn scrub(scrub: &Value) -> String {
         None | Some(0) => String::new(),
         Some(buffers) => format!(", {} not read to the end", count(buffers, "buffer")),
     };
-    let damaged = match scrub["damaged"].as_u64() {
-        None | Some(0) => "no damage known".to_owned(),
-        Some(places) => format!(
-            "{}{} (`newsreel store scrub` lists them)",
+    let some_places = |key: &str| match scrub[key].as_u64() {
+        None | Some(0) => None,
+        Some(places) => Some(format!(
+            "{}{}",
             if places < newsreel_engine::DAMAGED_KNOWN_MAX as u64 {
                 ""
             } else {
                 "at least "
             },
             count(places, "DAMAGED place")
-        ),
+        )),
+    };
+    let lists = "(`newsreel store scrub` lists them)";
+    let damaged = match (some_places("damaged"), some_places("met_by_reads")) {
+        (None, None) => "no damage known".to_owned(),
+        (Some(places), None) => format!("{places} {lists}"),
+        (None, Some(met)) => format!("reads met {met} {lists}"),
+        (Some(places), Some(met)) => format!("{places}, and reads met {met} since {lists}"),
     };
     format!("{now}; {last}{unreadable}; {damaged}")
 }

@@ -118,7 +118,7 @@ async fn of_a_buffer_that_was_cut_all_that_is_left_is_served() {
         let new: Vec<usize> = (count..count + 40).collect();
         assert!(alive(&world, count + 40).await.ends_with(&new), "{what}");
         let state = world.engine.status().buffers[0].state.clone();
-        assert_eq!(state, "ok", "{what}");
+        assert!(state.starts_with("damaged: "), "{what}: {state}");
     }
 }
 
@@ -145,6 +145,8 @@ async fn a_header_that_is_lost_with_the_front_of_a_file_is_made_again() {
         );
         let world = world.restart();
         assert_eq!(alive(&world, 820).await.len(), left + 20);
-        assert_eq!(world.engine.status().buffers[0].state, "ok");
+        let expected = if left < 800 { "damaged: " } else { "ok" };
+        let state = world.engine.status().buffers[0].state.clone();
+        assert!(state.starts_with(expected), "{octets}: {state}");
     }
 }

@@ -882,6 +882,36 @@ async fn one_flipped_bit_costs_one_article() {
     assert_goes_on(world, &id).await;
 }
 
+/// Until a scrub came by no damage was known, though readers had met some.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_that_reads_meet_is_in_the_status_before_a_scrub_passes_it() {
+    let memory = MemoryDisk::new();
+    let (_, world) = on_disk(&memory).await;
+    let (path, at) = body_of(&world, 29);
+    let known = |world: &World| {
+        let status = world.engine.status();
+        let mut states = status.buffers.iter().filter(|it| it.state != "ok");
+        let state = states.next().map(|buffer| buffer.state.clone());
+        (status.scrub.damaged, status.scrub.met_by_reads, state)
+    };
+    assert_eq!(known(&world), (0, 0, None));
+    memory.flip_bit(&path, at, 3).unwrap();
+    assert_eq!(world.by_id("<29@t.example>").await, None);
+    let (damaged, met, state) = known(&world);
+    assert_eq!((damaged, met), (0, 1));
+    let state = state.unwrap();
+    assert!(
+        state.starts_with("damaged: ") && state.contains("damaged: 1; "),
+        "{state}"
+    );
+    world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    let (damaged, met, after) = known(&world);
+    assert_eq!((damaged, met, after), (1, 0, Some(state)));
+    memory.flip_bit(&path, at, 3).unwrap();
+    assert!(world.by_id("<29@t.example>").await.is_some());
+    assert_eq!(known(&world), (0, 0, None));
+}
+
 /// Also in the last commit before a crash, whose articles may all have been acknowledged and read: nothing else is lost,
 /// and no number is given again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

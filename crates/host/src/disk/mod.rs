@@ -210,6 +210,11 @@ pub trait File: Send + Sync + Debug {
         Ok(false)
     }
 
+    /// Whether its path leads to it still: it may have been removed, or another file put there.
+    fn is_in_place(&self) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Cuts or extends with zeros.
     fn set_len(&self, len: u64) -> Result<()>;
 

@@ -12,7 +12,7 @@ use std::fs;
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -638,6 +638,16 @@ impl File for RealFile {
         let facts = self.file.metadata();
         let facts = facts.map_err(|e| Error::from_io(Op::Stat, &self.path, e))?;
         Ok(facts.file_type().is_block_device())
+    }
+
+    fn is_in_place(&self) -> Result<bool> {
+        let wrong = |error| Error::from_io(Op::Stat, &self.path, error);
+        let ours = self.file.metadata().map_err(wrong)?;
+        match fs::metadata(&self.path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(wrong(error)),
+        }
     }
 
     fn set_len(&self, len: u64) -> Result<()> {

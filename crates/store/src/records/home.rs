@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::ops::{Deref, Range, RangeInclusive};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::File;
@@ -44,7 +44,7 @@ impl<'a> Deref for FileRef<'a> {
     }
 }
 
-/// The directory with the files of a buffer is not there.
+/// The directory with the files of a buffer is not there, or its one file.
 #[derive(Debug)]
 pub(crate) struct Away {
     /// How that shows.
@@ -68,9 +68,15 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// Where it lies, for people.
     fn path(&self) -> &Path;
 
-    /// Looks whether the directory is still there in which they are, where one could go beside the server.  The error says what to do.
+    /// Looks whether the directory is still there in which they are, or the one file, where it could go beside the server.  The error says what to do.
     fn look(&self) -> std::result::Result<(), Away> {
         Ok(())
+    }
+
+    /// Where the file of this cycle should lie, of one that is known and was not found; once for each, and never where somebody else may
+    /// have removed it in due course.
+    fn missing(&self, _cycle: u32) -> Option<PathBuf> {
+        None
     }
 
     /// That directory is back after it was not: what was opened before may be of another file.

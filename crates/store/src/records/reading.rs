@@ -7,6 +7,7 @@
 
 use std::fmt::Display;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -345,9 +346,28 @@ impl Buffer {
     /// The file with this position; a file that is not there any more has no articles.
     fn file_of(&self, position: Position) -> Result<FileRef<'_>, ReadError> {
         match self.home.file(position.cycle()) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.unless_away()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let why = self.unless_away();
+                if matches!(why, ReadError::Gone)
+                    && let Some(path) = self.home.missing(position.cycle())
+                {
+                    self.tell_missing(&path);
+                }
+                Err(why)
+            }
             file => Ok(file?),
         }
+    }
+
+    /// Tells of a file that somebody has removed.
+    fn tell_missing(&self, path: &Path) {
+        let why = format!(
+            "{} is not there, though nothing here removed it: what was in there is lost if somebody removed it, and not served until it \
+             is put back; see `newsreel store scrub` for what is lost",
+            path.display()
+        );
+        tracing::error!(buffer = self.name, "{why}");
+        self.complain(why);
     }
 
     /// The header of the article that begins here.

@@ -21,6 +21,7 @@ mod overtaken;
 mod packing;
 mod planning;
 mod race;
+mod removed;
 mod retiring;
 mod roots;
 mod sequential;

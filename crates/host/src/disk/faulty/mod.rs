@@ -405,6 +405,10 @@ impl File for FaultyFile {
         self.inner.is_device()
     }
 
+    fn is_in_place(&self) -> Result<bool> {
+        self.inner.is_in_place()
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.strike(Op::SetLen, 0, len)?;
         self.inner.set_len(len)

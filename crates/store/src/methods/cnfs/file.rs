@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use newsreel_host::{Disk, File, OpenMode};
+use newsreel_host::{Disk, File, Op, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId, UnixTime};
 use parking_lot::Mutex;
 
@@ -21,7 +21,7 @@ use crate::records::format::{FileHeader, FileKey, Hints, Narrowing};
 use crate::records::geometry::Geometry;
 use crate::records::gone::Gone;
 use crate::records::headers::{Headers, Written, read_headers};
-use crate::records::home::{FileRef, Kind};
+use crate::records::home::{Away, FileRef, Kind};
 use crate::records::memory::Pool;
 use crate::records::packing::has_dictionary;
 use crate::records::recent::Recent;
@@ -327,6 +327,26 @@ impl Home for CyclicFile {
 
     fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    fn look(&self) -> std::result::Result<(), Away> {
+        // Whether it is there is not told by a path that cannot be looked at.
+        if self.file.is_in_place().unwrap_or(true) {
+            return Ok(());
+        }
+        let path = self.file.path();
+        Err(Away {
+            error: newsreel_host::Error::NotFound {
+                op: Op::Stat,
+                path: path.to_path_buf(),
+            },
+            why: format!(
+                "{} was removed, or another file was put in its place: nothing more is written to it. What was there can be read and copied \
+                 while this server runs (`/proc/{}/fd`, marked as deleted); put it back, and start the server again",
+                path.display(),
+                std::process::id()
+            ),
+        })
     }
 
     fn octets(&self) -> u64 {

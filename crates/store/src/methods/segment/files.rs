@@ -72,6 +72,8 @@ pub(super) struct Held {
     pub(super) path: PathBuf,
     pub(super) standing: Standing,
     open: Option<Arc<dyn File>>,
+    /// It was not found where it should be, which was told.
+    is_told: bool,
 }
 
 impl Held {
@@ -80,6 +82,7 @@ impl Held {
             path,
             standing,
             open: None,
+            is_told: false,
         }
     }
 
@@ -533,6 +536,12 @@ impl Home for Segments {
         })
     }
 
+    fn missing(&self, cycle: u32) -> Option<PathBuf> {
+        let mut inner = self.inner.lock();
+        let held = inner.files.get_mut(&cycle).filter(|_| !self.read_only)?;
+        (!std::mem::replace(&mut held.is_told, true)).then(|| held.path.clone())
+    }
+
     fn came_back(&self) {
         let mut inner = self.inner.lock();
         inner.files.values_mut().for_each(|held| held.open = None);
@@ -571,6 +580,7 @@ impl Home for Segments {
                     path: path_of(&self.dir, cycle),
                     standing: Standing::Right,
                     open: Some(file),
+                    is_told: false,
                 };
                 inner.files.insert(cycle, held);
                 self.is_unnamed.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The directory with the files of a buffer may go while it is open, and come back.
+//! The directory with the files of a buffer may go while it is open, and come back; its one file may go.
 //!
 //! Looked at before anything is called lost or removed, and when something was written; not by a read that finds what it wants.  While it
 //! is not there the buffer is suspended; who places articles has it go on.
@@ -29,7 +29,7 @@ impl Buffer {
                 tracing::error!(
                     buffer = self.name,
                     why = away.why,
-                    "the directory of a set is not there"
+                    "the directory or the file of a buffer is not there"
                 );
             }
         })

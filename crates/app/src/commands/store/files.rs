@@ -117,8 +117,7 @@ fn walk_one(
     let mut comparison = Comparison::new(reader, scan.at());
     let cut_at = reader.cut_at();
     loop {
-        let before = scan.at();
-        let scanned = scan.step();
+        let (before, scanned) = (scan.at(), scan.step());
         if let Ok(scanned) = &scanned {
             let mut tell = |why: String| totals.damage(format!("{within}{why}"));
             comparison.look(scan.as_mut(), scanned.as_ref(), &mut tell)?;
@@ -126,14 +125,7 @@ fn walk_one(
         let scanned = match scanned {
             Ok(Some(scanned)) => scanned,
             Ok(None) => {
-                if let Some(why) = comparison.nothing_alive() {
-                    output::warning(&format!("{}: {why}", reader.facts().path));
-                }
-                if let Some(at) = cut_at {
-                    totals.damage(format!(
-                        "{within}nothing can be read from {at:#x} on: it was cut"
-                    ));
-                }
+                ended(reader, &comparison, totals, within);
                 return Ok(());
             }
             Err(error) => {
@@ -168,8 +160,10 @@ fn walk_one(
                 let position = token.position();
                 let text = TokenText { name, position }.to_string();
                 if !sound {
-                    let file = reader.file_of(&token);
-                    let file = file.map_or(String::new(), |file| format!(", {},", file.display()));
+                    let file = reader
+                        .file_of(&token)
+                        .map(|file| file.display().to_string());
+                    let file = file.map_or(String::new(), |file| format!(", {file},"));
                     totals.damage(format!("the article {text}{file} is damaged"));
                 }
                 totals.articles += 1;
@@ -177,6 +171,23 @@ fn walk_one(
                 each(&found, &text)?;
             }
         }
+    }
+}
+
+/// Tells at the end of a file that it was cut, and of a bitmap by which nothing is alive.
+fn ended(
+    reader: &Arc<dyn BufferReader>,
+    comparison: &Comparison,
+    totals: &mut Totals,
+    within: &str,
+) {
+    if let Some(why) = comparison.nothing_alive() {
+        output::warning(&format!("{}: {why}", reader.facts().path));
+    }
+    if let Some(at) = reader.cut_at() {
+        totals.damage(format!(
+            "{within}nothing can be read from {at:#x} on: it was cut"
+        ));
     }
 }
 

@@ -132,7 +132,7 @@ fn a_bitmap_is_compared_as_far_as_it_goes_and_what_was_overwritten_meanwhile_kee
         let tokens = rig.log.articles().map(|logged| logged.token);
         tokens.map(|token| token.position()).collect()
     };
-    let (starts, buffer) = (places(&rig), Arc::clone(&rig.reader.buffers()[0]));
+    let (starts, buffer) = (places(&rig), Arc::clone(rig.reader.buffers()[0]));
     let stretch = starts[0]..starts[starts.len() - 1];
     let wrong = buffer.wrong_bits(stretch.clone(), &starts).unwrap();
     assert!(wrong.missing.is_empty());

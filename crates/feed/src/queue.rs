@@ -57,7 +57,7 @@ pub(crate) struct Queue {
 /// over twenty minutes by default, which is longer than a peer takes to be started anew.
 pub const BLAMED_MAX: u32 = 8;
 
-/// Stretches of the log that a feed passed over; more are looked at as one.
+/// Stretches of the log that a feed passed over; with so many it passes over no more, and what comes goes out in the order of the log.
 const BEHIND_MAX: usize = 16;
 
 /// Articles named that were gone before they could be sent; the others are counted.
@@ -151,8 +151,8 @@ impl Queue {
         }
         let are_many = self.place.behind.len() >= BEHIND_MAX;
         match self.place.behind.last_mut() {
-            // Too many stretches become one: what lies between is offered again.
-            Some((_, to)) if *to == from || are_many => *to = end,
+            Some((_, to)) if *to == from => *to = end,
+            _ if are_many => return,
             _ => self.place.behind.push((from, end)),
         }
         self.advance(end);
@@ -188,7 +188,7 @@ impl Queue {
     /// An article that was passed over and goes out; the first stretch begins behind it.
     pub(crate) fn push_late(&mut self, offered: Arc<Offered>) {
         self.advance_late(behind(offered.sequence));
-        // Of stretches that became one some went out already, and one may still be under way.
+        // A place that an older newsreel wrote may have stretches with what is under way in them.
         if self.place.open.insert(offered.sequence) {
             self.late.push_back(Item::new(offered, true));
         }

@@ -224,13 +224,39 @@ fn what_is_passed_over_comes_last() {
     let mut plain = queue_of(Sequence(1), 4, 1);
     plain.pass_over(Sequence(9));
     assert_eq!(plain.place(), &Place::at(Sequence(1)));
+}
+
+/// What lay between stretches went out again where there were too many of them.
+#[test]
+fn what_went_out_is_not_passed_over_where_stretches_are_many() {
+    let config = FeedConfig {
+        articles_max: 4,
+        fresh_first: true,
+        ..FeedConfig::default()
+    };
     let mut queue = Queue::new(Place::at(Sequence(1)), &config);
-    for n in 0..100 {
-        queue.pass_over(Sequence(10 * n + 5));
-        queue.advance(Sequence(10 * n + 10));
+    let mut next = 1;
+    let mut settled = 0;
+    for _ in 0..100 {
+        let at = queue.place().next.0;
+        (at..at + 4).for_each(|n| queue.push(offered(n)));
+        next = (at + 8).max(next + 8);
+        queue.pass_over(Sequence(next));
+        for item in taken(&mut queue, 4, 0) {
+            let at = item.offered.sequence;
+            assert!(!queue.is_unseen(at));
+            queue.settle(at, Settled::Accepted);
+            settled += 1;
+        }
+        let unseen = (1..next).filter(|n| queue.is_unseen(Sequence(*n)));
+        assert_eq!(unseen.count(), next as usize - 1 - settled);
     }
-    let behind = &queue.place().behind;
-    assert_eq!((behind.len(), behind[15].1), (BEHIND_MAX, Sequence(995)));
+    assert_eq!(queue.place().behind.len(), BEHIND_MAX);
+    assert_eq!(queue.place().next, Sequence(16 * 8 + 84 * 4 + 1));
+    // One of them is looked at, and what comes goes before what waits again.
+    queue.advance_late(Sequence(9));
+    queue.pass_over(Sequence(next));
+    assert_eq!(queue.place().next, Sequence(next));
 }
 
 #[test]

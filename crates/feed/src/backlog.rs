@@ -44,7 +44,7 @@ impl Backlog {
 pub(crate) struct Standing {
     /// Whose it is; none: it has not been here since the start, and everything counts.
     feed: Option<Arc<Feed>>,
-    /// The first article in memory.
+    /// The first article that is open and in the log.
     open: Option<Sequence>,
     /// What was not looked at, from one sequence to before another, ascending.
     unseen: Vec<(Sequence, Sequence)>,
@@ -58,7 +58,7 @@ impl Standing {
         let rest = [(place.next, end)];
         Self {
             feed,
-            open: place.open.first().copied(),
+            open: place.open_in_log().next(),
             unseen: place.behind.iter().copied().chain(rest).collect(),
             first: None,
             found: Backlog::default(),

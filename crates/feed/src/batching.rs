@@ -3,6 +3,7 @@
 //! A feed of batches has nothing in memory and no connection; it stands in the log until somebody asks for its batches.  Each batch
 //! moves the place by itself, on disk, before it gets its name: whoever is killed loses nothing, and no article is in two of them.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -408,19 +409,23 @@ struct Steps<'p> {
     from: Sequence,
     end: Sequence,
     now_s: u64,
+    /// What is open by its message-id.
+    named: BTreeMap<Sequence, Box<str>>,
     /// The next article is too young.
     is_over: bool,
 }
 
 impl<'p> Steps<'p> {
     fn new(peers: &Peers, feed: &'p Feed) -> Self {
-        let from = feed.queue.lock().place().needs_from();
+        let place = feed.queue.lock().place().clone();
+        let from = place.needs_from();
         Self {
             feed,
             cursor: peers.engine.feed_from(from),
             from,
             end: peers.engine.watch_commits().borrow().next(),
             now_s: peers.clock.now().secs,
+            named: place.named,
             is_over: false,
         }
     }
@@ -436,7 +441,8 @@ impl<'p> Steps<'p> {
     /// The articles of one commit that go; `false`: there are no more commits.
     fn next(&mut self, going: &mut Vec<Going>, done: &mut Batched) -> Result<bool, io::Error> {
         if self.is_over || self.cursor.position() >= self.end {
-            return Ok(false);
+            self.take_named(self.end, going);
+            return Ok(!going.is_empty());
         }
         let (mut queue, now_s) = (self.feed.queue.lock(), self.now_s);
         let (filter, end, is_over) = (&self.feed.filter, self.end, &mut self.is_over);
@@ -447,7 +453,7 @@ impl<'p> Steps<'p> {
             }
             let place = queue.place();
             let goes = match article.sequence < place.next {
-                true => place.open.contains(&article.sequence),
+                true => place.is_open_in_log(article.sequence),
                 false => filter.takes(article),
             };
             if goes {
@@ -467,6 +473,21 @@ impl<'p> Steps<'p> {
             }
             FeedRead::More => {}
         }
+        drop(queue);
+        self.take_named(self.cursor.position(), going);
         Ok(true)
+    }
+
+    /// What is open by its message-id, and was in the log before this, goes at its place; how large it is nobody knows any more.
+    fn take_named(&mut self, before: Sequence, going: &mut Vec<Going>) {
+        let later = self.named.split_off(&before);
+        let named = std::mem::replace(&mut self.named, later).into_iter();
+        going.extend(named.map(|(sequence, id)| Going {
+            sequence,
+            filed: None,
+            id: id.into(),
+            octets: 0,
+        }));
+        going.sort_by_key(|it| it.sequence);
     }
 }

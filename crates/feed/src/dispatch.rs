@@ -297,6 +297,7 @@ impl Dispatcher {
 
 /// Brings into memory again what of a feed is open and in the log only.
 fn bring_back_of(engine: &Engine, feed: &Feed) -> Result<(), Error> {
+    feed.queue.lock().bring_back_named();
     let Some((first, last)) = feed.queue.lock().to_bring_back() else {
         return Ok(());
     };
@@ -312,7 +313,15 @@ fn bring_back_of(engine: &Engine, feed: &Feed) -> Result<(), Error> {
             break;
         }
     }
-    feed.queue.lock().bring_back_no_more(last);
+    let many = feed.queue.lock().bring_back_no_more(last);
+    if many > 0 {
+        let (peer, feed) = (&feed.peer.name, &feed.config.name);
+        tracing::error!(
+            peer,
+            feed,
+            "missed {many} articles that were not settled when the feed ended: the log is kept no longer (`engine.log_keep_octets`)"
+        );
+    }
     feed.more.notify_waiters();
     Ok(())
 }

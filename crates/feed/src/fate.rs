@@ -91,11 +91,11 @@ pub(crate) fn remembered(feed: &Feed, id: &str) -> Option<Fate> {
     })
 }
 
-/// What becomes of an article by a feed without a last word, by where it stands in the log.
-pub(crate) fn by_place(feed: &Arc<Feed>, found: Found, now_ms: u64) -> Fate {
+/// What becomes of an article by a feed without a last word, by where it stands in the log, or stood while it is open.
+pub(crate) fn by_place(feed: &Arc<Feed>, id: &str, found: Found, now_ms: u64) -> Fate {
     let queue = feed.queue.lock();
     let place = queue.place();
-    let at = match found {
+    let at = match queue.sequence_of(id).map_or(found, Found::At) {
         Found::At(at) => at,
         Found::NotFrom(from) if place.needs_from() < from => return Fate::TooFarBack,
         Found::NotFrom(_) => return Fate::Passed,
@@ -112,7 +112,7 @@ pub(crate) fn by_place(feed: &Arc<Feed>, found: Found, now_ms: u64) -> Fate {
     match queue.held(at, now_ms) {
         // Of batches nothing is in memory.
         Some(_) if feed.config.kind == FeedKind::Batch => Fate::InLog,
-        Some(_) if queue.is_in_log(at) => Fate::Open,
+        Some(_) if !queue.is_in_memory(at) => Fate::Open,
         Some(Held::Waits) => Fate::Waits,
         Some(Held::UnderWay) => Fate::UnderWay,
         Some(Held::PutOff { times, seconds }) => Fate::PutOff { times, seconds },

@@ -339,6 +339,10 @@ impl Peers {
         let end = self.engine.watch_commits().borrow().next();
         let old = self.kept.forget_old(UnixTime(self.clock.now().secs), end);
         let (places, engine) = (Arc::clone(&self.places), Arc::clone(&self.engine));
+        let lost = self.engine.feeds_lose_before();
+        for feed in self.feeds.lock().iter() {
+            feed.queue.lock().name_open(lost);
+        }
         let writing = move || {
             tell_forgotten(&engine, old);
             places.write()
@@ -495,7 +499,7 @@ impl Peers {
         if said.iter().any(is_open) {
             let at = self.place_of(&named).await;
             for (feed, it) in feeds.iter().zip(&mut said).filter(|(_, it)| is_open(it)) {
-                it.fate = Some(fate::by_place(feed, at, now_ms));
+                it.fate = Some(fate::by_place(feed, &named, at, now_ms));
             }
         }
         Ok(Some(said))

@@ -17,6 +17,8 @@ pub(crate) struct Place {
     pub(crate) next: Sequence,
     /// What of it goes out and is not settled.
     pub(crate) open: BTreeSet<Sequence>,
+    /// Of that, by message-id, what may be in the log no longer.
+    pub(crate) named: BTreeMap<Sequence, Box<str>>,
     /// What before `next` was passed over for now, from one sequence to before another, ascending: it is looked at later.
     pub(crate) behind: Vec<(Sequence, Sequence)>,
 }
@@ -27,14 +29,26 @@ impl Place {
         Self {
             next,
             open: BTreeSet::new(),
+            named: BTreeMap::new(),
             behind: Vec::new(),
         }
+    }
+
+    /// What is open and cannot be found without the log, ascending.
+    pub(crate) fn open_in_log(&self) -> impl Iterator<Item = Sequence> {
+        let open = self.open.iter().copied();
+        open.filter(|sequence| self.is_open_in_log(*sequence))
+    }
+
+    /// Whether an article is open and cannot be found without the log.
+    pub(crate) fn is_open_in_log(&self, sequence: Sequence) -> bool {
+        self.open.contains(&sequence) && !self.named.contains_key(&sequence)
     }
 
     /// From where on the log is needed.
     pub(crate) fn needs_from(&self) -> Sequence {
         let behind = self.behind.first().map(|(from, _)| *from);
-        let first = self.open.first().copied().into_iter().chain(behind);
+        let first = self.open_in_log().next().into_iter().chain(behind);
         first.fold(self.next, Sequence::min)
     }
 
@@ -56,7 +70,8 @@ pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
     for (name, place) in places {
         let _ = write!(lines, "{name} {}", place.next.0);
         for sequence in &place.open {
-            let _ = write!(lines, " {}", sequence.0);
+            let id = place.named.get(sequence).map_or("", |id| id);
+            let _ = write!(lines, " {}{id}", sequence.0);
         }
         for (from, to) in &place.behind {
             let _ = write!(lines, " {}-{}", from.0, to.0);
@@ -89,11 +104,17 @@ fn parse_line(line: &str) -> Option<(String, Place)> {
     let number = |word: &str| word.parse().ok().map(Sequence);
     let mut place = Place::at(number(words.next()?)?);
     for word in words {
-        match word.split_once('-') {
+        let (numbers, id) = word.split_at(word.find('<').unwrap_or(word.len()));
+        match numbers.split_once('-') {
+            Some((from, to)) if id.is_empty() => place.behind.push((number(from)?, number(to)?)),
+            Some(_) => return None,
             None => {
-                place.open.insert(number(word)?);
+                let sequence = number(numbers)?;
+                place.open.insert(sequence);
+                if !id.is_empty() {
+                    place.named.insert(sequence, id.into());
+                }
             }
-            Some((from, to)) => place.behind.push((number(from)?, number(to)?)),
         }
     }
     Some((name.to_owned(), place))
@@ -118,10 +139,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeSet<u64>, Vec<(u64, u64)>)>) {
-            let place = |(next, open, behind): (u64, BTreeSet<u64>, Vec<(u64, u64)>)| Place {
+        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>)>) {
+            let named = |(n, is_named): (&u64, &bool)| is_named.then(|| (Sequence(*n), format!("<{n}-x@y>").into()));
+            let place = |(next, open, behind): (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>)| Place {
                 next: Sequence(next),
-                open: open.into_iter().map(Sequence).collect(),
+                named: open.iter().filter_map(named).collect(),
+                open: open.into_keys().map(Sequence).collect(),
                 behind: behind.into_iter().map(|(from, to)| (Sequence(from), Sequence(to))).collect(),
             };
             let places: BTreeMap<_, _> = all.into_iter().map(|(n, it)| (format!("p/{n}"), place(it))).collect();
@@ -129,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn prop_no_file_is_a_defect(rest in "[a-z0-9 \n-]{0,60}", any: Vec<u8>) {
+        fn prop_no_file_is_a_defect(rest in "[a-z0-9 \n<>-]{0,60}", any: Vec<u8>) {
             let _ = parse(&any);
             let _ = parse(&made(rest.as_bytes()));
         }

@@ -6,7 +6,7 @@
 mod item;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use newsreel_wire::{Sequence, UnixTime};
 
@@ -27,6 +27,10 @@ pub(crate) struct Queue {
     place: Place,
     /// Of what is open, what was so when the feed began and is in the log only, not in memory.
     in_log: BTreeSet<Sequence>,
+    /// What the place names is not in memory yet.
+    lacks_named: bool,
+    /// What is in memory, whoever has it.
+    in_memory: BTreeMap<Sequence, Weak<Offered>>,
     waiting: VecDeque<Item>,
     /// What was passed over and goes out while nothing else waits.
     late: VecDeque<Item>,
@@ -63,6 +67,9 @@ const BEHIND_MAX: usize = 16;
 /// Articles named that were gone before they could be sent; the others are counted.
 pub const GONE_NAMED_MAX: usize = 100;
 
+/// So many open articles are named in a place at the most; others that the log loses are found only while they are in memory.
+const NAMED_MAX: usize = 10_000;
+
 /// The most articles that a part of the log can have: each has two records there, of which one is for feeds.
 pub(crate) const fn articles_at_most(from: Sequence, before: Sequence) -> u64 {
     before.0.saturating_sub(from.0).div_ceil(2)
@@ -84,7 +91,9 @@ fn name(names: &mut VecDeque<Box<str>>, id: &str) {
 impl Queue {
     pub(crate) fn new(place: Place, config: &FeedConfig) -> Self {
         Self {
-            in_log: place.open.clone(),
+            in_log: place.open_in_log().collect(),
+            lacks_named: !place.named.is_empty(),
+            in_memory: BTreeMap::new(),
             place,
             waiting: VecDeque::new(),
             late: VecDeque::new(),
@@ -168,8 +177,21 @@ impl Queue {
         self.place.passed_over()
     }
 
-    /// Its articles are in the log only: nobody works for it any more.
+    /// Names what is open and in memory, and before this in the log, which goes up to there: it is found by its message-id then.
+    pub(crate) fn name_open(&mut self, before: Sequence) {
+        let named = &mut self.place.named;
+        let room = NAMED_MAX.saturating_sub(named.len());
+        let those = self.in_memory.range(..before);
+        let those = those.filter(|(at, _)| !named.contains_key(at));
+        let those = those.filter_map(|(at, it)| Some((*at, it.upgrade()?.id.clone())));
+        let those: Vec<_> = those.take(room).collect();
+        named.extend(those);
+    }
+
+    /// Its articles are named in the place, or in the log only: nobody works for it any more.
     pub(crate) fn forget_articles(&mut self) {
+        self.name_open(Sequence(u64::MAX));
+        self.in_memory = BTreeMap::new();
         (self.waiting, self.late) = (VecDeque::new(), VecDeque::new());
         self.deferred = BTreeMap::new();
     }
@@ -190,6 +212,7 @@ impl Queue {
         self.advance_late(behind(offered.sequence));
         // A place that an older newsreel wrote may have stretches with what is under way in them.
         if self.place.open.insert(offered.sequence) {
+            self.hold(&offered);
             self.late.push_back(Item::new(offered, true));
         }
     }
@@ -231,6 +254,7 @@ impl Queue {
     pub(crate) fn push(&mut self, offered: Arc<Offered>) {
         self.advance(behind(offered.sequence));
         self.place.open.insert(offered.sequence);
+        self.hold(&offered);
         self.waiting.push_back(Item::new(offered, false));
         self.was_full |= !self.has_room();
     }
@@ -242,6 +266,24 @@ impl Queue {
         }
         let due = (now_ms, Sequence(u64::MAX));
         self.waiting.len() + self.late.len() + self.deferred.range(..=due).count()
+    }
+
+    fn hold(&mut self, offered: &Arc<Offered>) {
+        let it = Arc::downgrade(offered);
+        self.in_memory.insert(offered.sequence, it);
+    }
+
+    /// What is open and named in the place is in memory again.
+    pub(crate) fn bring_back_named(&mut self) {
+        if !std::mem::take(&mut self.lacks_named) {
+            return;
+        }
+        let named = self.place.named.iter();
+        let named: Vec<_> = named.map(|(at, id)| Offered::by_id(*at, id)).collect();
+        for offered in named.into_iter().map(Arc::new) {
+            self.hold(&offered);
+            self.waiting.push_back(Item::new(offered, false));
+        }
     }
 
     /// From where to where the articles are that are open and in the log only.
@@ -257,13 +299,16 @@ impl Queue {
     /// An article is in memory again, if it is open and was in the log only.
     pub(crate) fn bring_back(&mut self, offered: Arc<Offered>) {
         if self.in_log.remove(&offered.sequence) {
+            self.hold(&offered);
             self.waiting.push_back(Item::new(offered, false));
         }
     }
 
-    /// What is open up to there and was not found in the log again is gone.
-    pub(crate) fn bring_back_no_more(&mut self, to: Sequence) {
-        self.tally.gone += self.close_in_log(behind(to));
+    /// What is open up to there and was not found in the log again is missed; how many articles that are.
+    pub(crate) fn bring_back_no_more(&mut self, to: Sequence) -> u64 {
+        let missed = self.close_in_log(behind(to));
+        self.tally.missed += missed;
+        missed
     }
 
     /// What is in the log only and lies before this is not open any more; how many articles that are.
@@ -285,6 +330,10 @@ impl Queue {
     pub(crate) fn pass(&mut self, to: Sequence) {
         self.close_in_log(to);
         self.place.behind.clear();
+        let stays = self.place.named.split_off(&to);
+        for at in std::mem::replace(&mut self.place.named, stays).keys() {
+            self.place.open.remove(at);
+        }
         self.advance(to);
     }
 
@@ -364,6 +413,8 @@ impl Queue {
         if !self.place.open.remove(&sequence) {
             return;
         }
+        self.in_memory.remove(&sequence);
+        self.place.named.remove(&sequence);
         let tally = &mut self.tally;
         let counter = match how {
             Settled::Accepted => &mut tally.accepted,
@@ -390,6 +441,20 @@ impl Queue {
     pub(crate) fn rejection(&self) -> Option<(UnixTime, String)> {
         let (at, said) = self.remembered.rejection()?;
         Some((at, said.to_owned()))
+    }
+
+    /// Where an article was in the log that is open and in memory, or named in the place.
+    pub(crate) fn sequence_of(&self, id: &str) -> Option<Sequence> {
+        let mut named = self.place.named.iter();
+        let named = named.find_map(|(at, it)| (&**it == id).then_some(*at));
+        let is_it = |it: &Weak<Offered>| it.upgrade().is_some_and(|it| &*it.id == id);
+        let mut here = self.in_memory.iter();
+        named.or_else(|| here.find_map(|(at, it)| is_it(it).then_some(*at)))
+    }
+
+    /// Whether an article is in memory.
+    pub(crate) fn is_in_memory(&self, sequence: Sequence) -> bool {
+        self.in_memory.contains_key(&sequence)
     }
 
     /// What an article in memory is doing.
@@ -487,6 +552,7 @@ impl Queue {
         self.late.clear();
         self.deferred.clear();
         self.in_log.clear();
+        self.in_memory.clear();
         self.place = Place::at(next.max(self.place.next));
         many
     }

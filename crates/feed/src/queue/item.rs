@@ -17,6 +17,18 @@ pub(crate) struct Offered {
     pub(crate) text: crate::text::Slot,
 }
 
+impl Offered {
+    /// One of which no more is known.
+    pub(crate) fn by_id(sequence: Sequence, id: &str) -> Self {
+        Self {
+            sequence,
+            filed: None,
+            id: id.into(),
+            text: crate::text::Slot::default(),
+        }
+    }
+}
+
 /// An article on its way by one feed.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {

@@ -322,8 +322,8 @@ fn what_is_taken_up_while_others_are_looked_for_stays_open() {
     let mut items = taken(&mut queue, 2, 0);
     queue.defer(items.remove(0), 0);
     queue.bring_back(offered(3));
-    queue.bring_back_no_more(Sequence(4));
-    assert_eq!((queue.tally.gone, queue.open()), (1, 3));
+    assert_eq!(queue.bring_back_no_more(Sequence(4)), 1);
+    assert_eq!((queue.tally.missed, queue.open()), (1, 3));
     queue.give_back(items);
     assert_eq!(numbers(&taken(&mut queue, 9, 1_000_000)), [1, 2, 3]);
     queue.settle(Sequence(1), Settled::Accepted);
@@ -352,4 +352,36 @@ fn an_article_that_was_taken_up_is_behind_the_place() {
     queue.place.behind = vec![(Sequence(1), Sequence(4))];
     queue.push_late(offered(2));
     assert_eq!(queue.late_stretch(), Some((Sequence(3), Sequence(4))));
+}
+
+/// What was in memory only, since the log was gone, counted as gone where the feed began again, though the store had it.
+#[test]
+fn what_the_log_loses_while_it_is_in_memory_is_named_until_it_is_settled() {
+    let mut queue = queue_of(Sequence(1), 100, 10);
+    (1..=6).for_each(|n| queue.push(offered(n)));
+    let under_way = taken(&mut queue, 2, 0);
+    let put_off = taken(&mut queue, 1, 0).remove(0);
+    queue.defer(put_off, 0);
+    queue.name_open(Sequence(5));
+    assert_eq!(queue.place().needs_from(), Sequence(5));
+    queue.settle(Sequence(1), Settled::Accepted);
+    let named: Vec<_> = queue.place().named.values().map(|id| &**id).collect();
+    assert_eq!(named, ["<2@x>", "<3@x>", "<4@x>"]);
+    assert_eq!(queue.sequence_of("<6@x>"), Some(Sequence(6)));
+    drop(under_way);
+    // It begins again, and of the log it finds only the last.
+    let mut queue = Queue::new(queue.place().clone(), &FeedConfig::default());
+    assert_eq!(queue.sequence_of("<3@x>"), Some(Sequence(3)));
+    assert!(!queue.is_in_memory(Sequence(3)));
+    queue.bring_back_named();
+    assert_eq!(queue.to_bring_back(), Some((Sequence(5), Sequence(6))));
+    queue.bring_back(offered(6));
+    assert_eq!(queue.bring_back_no_more(Sequence(6)), 1);
+    queue.bring_back_named();
+    assert_eq!(numbers(&taken(&mut queue, 9, 0)), [2, 3, 4, 6]);
+    assert_eq!((queue.tally.missed, queue.tally.gone), (1, 0));
+    for n in [2, 3, 4, 6] {
+        queue.settle(Sequence(n), Settled::Accepted);
+    }
+    assert_eq!(queue.place(), &Place::at(Sequence(7)));
 }

@@ -217,6 +217,34 @@ async fn what_is_gone_is_named() {
     assert_eq!((report.tally.gone, report.gone), (1, vec![id(1)]));
 }
 
+/// What a connection had not settled is in the batches that follow it, once, whatever the log still has of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_open_goes_by_batch() {
+    let site = Site::new(&["leaf.example"]);
+    site.world.0["leaf.example"].habits.lock().is_mute = true;
+    let sending = site.send_to(&peers(
+        "[[peer]]\nname = 'leaf.example'\naddress = 'h:1'\n[[peer.feed]]\narticles_max = 5",
+    ));
+    site.receive(0..9, "misc.test").await;
+    let open = || sending.peers.reports().remove(0).open;
+    site.until(&sending, "leaf.example", |_| open() == 5).await;
+    sending.peers.reload(&peers(&leaf("packing = 'none'\n")));
+    site.until(&sending, "leaf.example", |_| !sending.peers.is_changing())
+        .await;
+    site.receive(9..12, "misc.test").await;
+    let done = write(&sending.peers, &wanted()).await.unwrap();
+    assert_eq!((done.articles, done.missed, done.gone), (12, 0, 0));
+    assert_eq!(take_away(&*site.disk), (0..12).map(id).collect::<Vec<_>>());
+    assert_eq!(
+        (
+            open(),
+            write(&sending.peers, &wanted()).await.unwrap().articles
+        ),
+        (0, 0)
+    );
+    sending.stop().await;
+}
+
 /// Batches that nobody takes away do not fill the disk: articles wait in the log instead.
 #[tokio::test]
 async fn what_nobody_takes_away_waits_in_the_log() {

@@ -150,6 +150,60 @@ async fn what_the_log_loses_is_counted_and_named() {
     sending.stop().await;
 }
 
+/// What was in memory only was lost with a stop, a kill or another configuration, though it was in the store, and nothing said so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_open_outlives_the_log() {
+    let site = Site::keeping_log(&["b.example"], 1 << 20);
+    let config = |more: &str| {
+        let feed = "[[peer.feed]]\ngroups = 'misc.*'\narticles_max = 100\n";
+        peers(&format!(
+            "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n{feed}{more}"
+        ))
+    };
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().is_mute = true;
+    let mut sending = site.send_to(&config(""));
+    site.receive(0..100, "misc.test").await;
+    let open = |sending: &Sending| report(sending, "b.example").open;
+    site.until(&sending, "b.example", |_| open(&sending) == 100)
+        .await;
+    let mut others = 1000;
+    while site.engine.status().log.oldest < 1000 {
+        site.receive(others..others + 500, "alt.test").await;
+        others += 500;
+    }
+    // Its places are written.
+    let saved =
+        || newsreel_host::read_whole(&*site.disk, Path::new("/spool/feeds"), 1 << 20).unwrap();
+    site.clock.advance(Duration::from_secs(1));
+    site.receive(others..others + 1, "alt.test").await;
+    site.until(&sending, "b.example", |_| {
+        String::from_utf8(saved()).unwrap().contains(&id(99))
+    })
+    .await;
+    let fate = async |peers: &newsreel_feed::Peers, n| {
+        let id = id(n);
+        let told = peers
+            .explain(MessageId::parse(id.as_bytes()).unwrap())
+            .await;
+        told.unwrap().unwrap()[0].fate.clone()
+    };
+    assert_ne!(fate(&sending.peers, 7).await, Some(Fate::Passed));
+    change(&site, &sending, &config("window = 3\n")).await;
+    assert_eq!(open(&sending), 100);
+    sending.kill().await;
+    assert_eq!(fate(&site.found(&config("")), 7).await, Some(Fate::Open));
+    sending = site.send_to(&config(""));
+    assert_eq!(open(&sending), 100);
+    peer.habits.lock().is_mute = false;
+    site.until(&sending, "b.example", |_| open(&sending) == 0)
+        .await;
+    let tally = report(&sending, "b.example").tally;
+    assert_eq!((tally.accepted, tally.missed, tally.gone), (100, 0, 0));
+    assert!(peer.articles.lock().contains_key(&id(7)));
+    sending.stop().await;
+}
+
 /// Where the log could not be read for one feed, what that misses was counted again each time, and no feed was read for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_named_counts_once_and_holds_no_other() {

@@ -142,7 +142,7 @@ impl Peers {
                         feed = key,
                         "the log ends before the feed's place: it goes on at the end of the log"
                     );
-                    place = Place::at(end);
+                    place = place.goes_on_at(end);
                 }
                 let feed = Feed::new(peer, config, filter, place);
                 if let Some(before) = before {

@@ -215,7 +215,7 @@ impl Dispatcher {
         };
         let mut queue = feed.queue.lock();
         if let FeedRead::Missed { from, before, why } = &read {
-            queue.tally.missed += feed.tell_missed(*from, (*before).min(to), why);
+            queue.miss(feed.tell_missed(*from, (*before).min(to), why));
         }
         queue.advance_late(next);
         queue.sort_window();
@@ -274,7 +274,8 @@ impl Dispatcher {
         })?;
         if let FeedRead::Missed { from, before, why } = &read {
             for (feed, _) in feeds.iter().zip(&members).filter(|(_, member)| **member) {
-                feed.queue.lock().tally.missed += feed.tell_missed(*from, *before, why);
+                let many = feed.tell_missed(*from, *before, why);
+                feed.queue.lock().miss(many);
             }
         }
         let is_backlog = cursor.position() < end;
@@ -350,7 +351,7 @@ fn name_missed_by(engine: &Engine, feed: &Feed, to: Sequence, now: UnixTime) -> 
             Ok(FeedRead::End) => to,
             Ok(FeedRead::More) => cursor.position().min(to),
             Ok(FeedRead::Missed { from, before, why }) => {
-                queue.tally.missed += feed.tell_missed(*from, (*before).min(to), why);
+                queue.miss(feed.tell_missed(*from, (*before).min(to), why));
                 cursor.position().min(to)
             }
         };

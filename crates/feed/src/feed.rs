@@ -164,7 +164,7 @@ pub struct FeedReport {
     pub kept_s: Option<u64>,
     /// Articles that wait to be sent, are under way, or are tried again later.
     pub open: usize,
-    /// What came of the others since the server started.
+    /// What came of the others since the server started, or, of those that were missed, since the feed began.
     pub tally: Tally,
     /// The newest of those that were gone before they could be sent, by message-id.
     pub gone: Vec<String>,

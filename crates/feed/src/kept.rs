@@ -179,7 +179,8 @@ impl Kept {
             let kept_s = seconds.saturating_sub(now.0.saturating_sub(left.since.0));
             let queue = left.feed.as_ref().map(|feed| feed.queue.lock());
             let named = queue.as_ref().map(|it| it.gone_and_missed());
-            let [gone, missed] = named.unwrap_or_default();
+            let [gone, _] = named.unwrap_or_default();
+            let missed = &left.place.missed;
             let report = FeedReport {
                 peer: peer.to_owned(),
                 feed: feed.to_owned(),
@@ -191,9 +192,12 @@ impl Kept {
                 quota_s: None,
                 kept_s: Some(kept_s),
                 open: left.place.open.len(),
-                tally: queue.as_ref().map_or_else(Tally::default, |it| it.tally),
+                tally: Tally {
+                    missed: missed.many,
+                    ..queue.as_ref().map_or_else(Tally::default, |it| it.tally)
+                },
                 gone,
-                missed,
+                missed: missed.ids.iter().map(|id| id.to_string()).collect(),
                 rejection: queue.as_ref().and_then(|it| it.rejection()),
                 links: vec![LinkState::Removed { kept_s }],
             };

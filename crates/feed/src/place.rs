@@ -4,7 +4,7 @@
 //! peer has; one that is older than the truth as well.  It is never ahead of the truth: what a peer has not answered is in it.
 //! `docs/formats/spool.md` has the layout.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
 use newsreel_host::sealed;
@@ -21,6 +21,22 @@ pub(crate) struct Place {
     pub(crate) named: BTreeMap<Sequence, Box<str>>,
     /// What before `next` was passed over for now, from one sequence to before another, ascending: it is looked at later.
     pub(crate) behind: Vec<(Sequence, Sequence)>,
+    pub(crate) missed: Missed,
+}
+
+/// What a feed missed since it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missed {
+    pub(crate) many: u64,
+    /// The newest, by message-id.
+    pub(crate) ids: VecDeque<Box<str>>,
+}
+
+impl Missed {
+    const NONE: Self = Self {
+        many: 0,
+        ids: VecDeque::new(),
+    };
 }
 
 impl Place {
@@ -31,6 +47,16 @@ impl Place {
             open: BTreeSet::new(),
             named: BTreeMap::new(),
             behind: Vec::new(),
+            missed: Missed::NONE,
+        }
+    }
+
+    /// Nothing before this goes out any more, and what was missed stays.
+    pub(crate) fn goes_on_at(&self, next: Sequence) -> Self {
+        let missed = self.missed.clone();
+        Self {
+            missed,
+            ..Self::at(next)
         }
     }
 
@@ -63,6 +89,8 @@ impl Place {
 
 /// How the file begins.
 const WORDS: &str = "newsreel feeds 1 ";
+/// In front of how many were missed, and of each that is named.
+const MISSED: &str = "missed=";
 
 /// The places as the file has them.
 pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
@@ -75,6 +103,12 @@ pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
         }
         for (from, to) in &place.behind {
             let _ = write!(lines, " {}-{}", from.0, to.0);
+        }
+        if place.missed != Missed::NONE {
+            let _ = write!(lines, " {MISSED}{}", place.missed.many);
+        }
+        for id in &place.missed.ids {
+            let _ = write!(lines, " {MISSED}{id}");
         }
         lines.push('\n');
     }
@@ -104,20 +138,31 @@ fn parse_line(line: &str) -> Option<(String, Place)> {
     let number = |word: &str| word.parse().ok().map(Sequence);
     let mut place = Place::at(number(words.next()?)?);
     for word in words {
-        let (numbers, id) = word.split_at(word.find('<').unwrap_or(word.len()));
-        match numbers.split_once('-') {
-            Some((from, to)) if id.is_empty() => place.behind.push((number(from)?, number(to)?)),
-            Some(_) => return None,
-            None => {
-                let sequence = number(numbers)?;
-                place.open.insert(sequence);
-                if !id.is_empty() {
-                    place.named.insert(sequence, id.into());
-                }
-            }
+        match word.strip_prefix(MISSED) {
+            Some(id) if id.starts_with('<') => place.missed.ids.push_back(id.into()),
+            Some(many) => place.missed.many = many.parse().ok()?,
+            None => parse_word(word, &mut place)?,
         }
     }
     Some((name.to_owned(), place))
+}
+
+/// An article that is open, or a stretch.
+fn parse_word(word: &str, place: &mut Place) -> Option<()> {
+    let number = |word: &str| word.parse().ok().map(Sequence);
+    let (numbers, id) = word.split_at(word.find('<').unwrap_or(word.len()));
+    match numbers.split_once('-') {
+        Some((from, to)) if id.is_empty() => place.behind.push((number(from)?, number(to)?)),
+        Some(_) => return None,
+        None => {
+            let sequence = number(numbers)?;
+            place.open.insert(sequence);
+            if !id.is_empty() {
+                place.named.insert(sequence, id.into());
+            }
+        }
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -139,13 +184,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>)>) {
+        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>, (u64, u8))>) {
             let named = |(n, is_named): (&u64, &bool)| is_named.then(|| (Sequence(*n), format!("<{n}-x@y>").into()));
-            let place = |(next, open, behind): (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>)| Place {
+            let place = |(next, open, behind, (many, ids)): (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>, (u64, u8))| Place {
                 next: Sequence(next),
                 named: open.iter().filter_map(named).collect(),
                 open: open.into_keys().map(Sequence).collect(),
                 behind: behind.into_iter().map(|(from, to)| (Sequence(from), Sequence(to))).collect(),
+                missed: Missed { many, ids: (0..ids).map(|n| format!("<{n}-=x@y>").into()).collect() },
             };
             let places: BTreeMap<_, _> = all.into_iter().map(|(n, it)| (format!("p/{n}"), place(it))).collect();
             prop_assert_eq!(parse(print(&places).as_bytes()), Ok(places));

@@ -48,8 +48,6 @@ pub(crate) struct Queue {
     pub(crate) tally: Tally,
     /// The newest that were gone before they could be sent, by message-id.
     gone: VecDeque<Box<str>>,
-    /// The newest that were missed.
-    missed: VecDeque<Box<str>>,
     /// What became of the newest.
     remembered: Remembered,
 }
@@ -90,6 +88,7 @@ fn name(names: &mut VecDeque<Box<str>>, id: &str) {
 
 impl Queue {
     pub(crate) fn new(place: Place, config: &FeedConfig) -> Self {
+        let missed = place.missed.many;
         Self {
             in_log: place.open_in_log().collect(),
             lacks_named: !place.named.is_empty(),
@@ -106,9 +105,11 @@ impl Queue {
             fresh_first: config.fresh_first,
             by_group: config.by_group,
             quota: Quota::new(config),
-            tally: Tally::default(),
+            tally: Tally {
+                missed,
+                ..Tally::default()
+            },
             gone: VecDeque::new(),
-            missed: VecDeque::new(),
             remembered: Remembered::default(),
         }
     }
@@ -117,7 +118,6 @@ impl Queue {
     pub(crate) fn continues(&mut self, before: &Self) {
         self.tally = before.tally;
         self.gone.clone_from(&before.gone);
-        self.missed.clone_from(&before.missed);
         self.remembered = before.remembered.clone();
         self.quota.continues(&before.quota);
     }
@@ -307,7 +307,7 @@ impl Queue {
     /// What is open up to there and was not found in the log again is missed; how many articles that are.
     pub(crate) fn bring_back_no_more(&mut self, to: Sequence) -> u64 {
         let missed = self.close_in_log(behind(to));
-        self.tally.missed += missed;
+        self.miss(missed);
         missed
     }
 
@@ -353,11 +353,17 @@ impl Queue {
             || behind.any(|(from, to)| *from <= sequence && sequence < *to)
     }
 
+    /// So many articles are missed, or at most so many.
+    pub(crate) fn miss(&mut self, many: u64) {
+        self.tally.missed += many;
+        self.place.missed.many = self.tally.missed;
+    }
+
     /// An article that is in the log only goes with it: it is counted and named.
     pub(crate) fn miss_one(&mut self, id: &str, now: UnixTime) {
-        self.tally.missed += 1;
+        self.miss(1);
         self.remembered.note(id, Settled::Missed, "", now);
-        name(&mut self.missed, id);
+        name(&mut self.place.missed.ids, id);
     }
 
     /// The log goes up to there: nothing of it that is not in memory is looked at any more.
@@ -416,14 +422,13 @@ impl Queue {
         self.in_memory.remove(&sequence);
         self.place.named.remove(&sequence);
         let tally = &mut self.tally;
-        let counter = match how {
-            Settled::Accepted => &mut tally.accepted,
-            Settled::Refused => &mut tally.refused,
-            Settled::Rejected => &mut tally.rejected,
-            Settled::Gone => &mut tally.gone,
-            Settled::Missed => &mut tally.missed,
-        };
-        *counter += 1;
+        match how {
+            Settled::Accepted => tally.accepted += 1,
+            Settled::Refused => tally.refused += 1,
+            Settled::Rejected => tally.rejected += 1,
+            Settled::Gone => tally.gone += 1,
+            Settled::Missed => self.miss(1),
+        }
     }
 
     /// The same, remembered with the time and with what was said.
@@ -490,7 +495,8 @@ impl Queue {
 
     /// The newest that were gone, and that were missed, by message-id.
     pub(crate) fn gone_and_missed(&self) -> [Vec<String>; 2] {
-        [&self.gone, &self.missed].map(|ids| ids.iter().map(|id| id.to_string()).collect())
+        [&self.gone, &self.place.missed.ids]
+            .map(|ids| ids.iter().map(|id| id.to_string()).collect())
     }
 
     /// The peer put an article off.
@@ -553,7 +559,7 @@ impl Queue {
         self.deferred.clear();
         self.in_log.clear();
         self.in_memory.clear();
-        self.place = Place::at(next.max(self.place.next));
+        self.place = self.place.goes_on_at(next.max(self.place.next));
         many
     }
 }

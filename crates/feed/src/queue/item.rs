@@ -99,7 +99,8 @@ pub struct Tally {
     pub gone: u64,
     /// Octets of the articles that were sent, as on the wire.
     pub octets: u64,
-    /// Articles of the log that it kept no longer before they could be looked at; of a part that is gone already, as many as it can have had.
+    /// Articles of the log that it kept no longer before they could be looked at, since the feed began; of a part that is gone already, as many
+    /// as it can have had.
     pub missed: u64,
 }
 

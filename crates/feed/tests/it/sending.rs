@@ -147,6 +147,17 @@ async fn what_the_log_loses_is_counted_and_named() {
         let told = told.iter().find(|it| it.peer == name).unwrap();
         assert!(matches!(told.fate, Some(Fate::Missed(_))), "{told:?}");
     }
+    // They stay missed: beside the server, and by the next one.
+    let counts = |report: FeedReport| (report.tally.missed, report.missed);
+    let before = names.map(|name| counts(report(&sending, name)));
+    sending.stop().await;
+    let found = site.found(&peers(&text)).reports().into_iter().map(counts);
+    assert_eq!(found.collect::<Vec<_>>(), before);
+    let removed = site.found(&[]).reports().into_iter().map(counts);
+    assert_eq!(removed.collect::<Vec<_>>(), before);
+    let sending = site.send_to(&peers(&text));
+    sending.peers.drop_backlog(names[0], false);
+    assert_eq!(names.map(|name| counts(report(&sending, name))), before);
     sending.stop().await;
 }
 

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use newsreel_engine::{FeedCursor, FeedRead};
+use newsreel_engine::{Engine, FeedCursor, FeedRead};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
 use newsreel_wire::nntp::framing::wire_to_lf;
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, Sequence, batch};
@@ -89,6 +89,9 @@ struct Going {
     octets: u32,
 }
 
+/// So many articles of what the log loses next are read ahead of the batch that is written.
+const AHEAD_MAX: usize = 10_000;
+
 /// The longest line in front of an article in a batch.
 const HEADER_OCTETS_MAX: u64 = "#! rnews 4294967295\n".len() as u64;
 
@@ -153,6 +156,8 @@ struct Run<'p> {
     octets_max: u64,
     /// What the directory may still take.
     room: u64,
+    /// Missed before what is read next, and not counted by the feed: that it is when the place moves behind it.
+    missed: u64,
     done: Batched,
 }
 
@@ -168,6 +173,7 @@ impl<'p> Run<'p> {
             },
             octets_max: wanted.octets_max.unwrap_or(feed.config.batch_octets_max),
             room: 0,
+            missed: 0,
             done: Batched {
                 peer: feed.peer.name.clone(),
                 feed: feed.config.name.clone(),
@@ -190,12 +196,13 @@ impl<'p> Run<'p> {
         (self.done.waiting, _) = self.folder.finished()?;
         let mut going = Vec::new();
         let mut steps = Steps::new(self.peers, self.feed);
-        while steps.next(&mut going, &mut self.done)? && told(steps.done(), steps.total()) {
+        while steps.next(&mut going)? && told(steps.done(), steps.total()) {
             for article in going.drain(..) {
                 self.done.articles += 1;
                 self.done.octets += u64::from(article.octets);
             }
         }
+        self.done.missed = steps.missed;
         Ok(self.done)
     }
 
@@ -219,7 +226,7 @@ impl<'p> Run<'p> {
         let mut going = Vec::new();
         let mut steps = Steps::new(self.peers, self.feed);
         let mut window = Window::new(self.feed);
-        while steps.next(&mut going, &mut self.done)? {
+        while steps.next(&mut going)? {
             for article in going.drain(..) {
                 if window.begins_batch(&article, self.octets_max) {
                     self.put(&mut window).await?;
@@ -241,6 +248,7 @@ impl<'p> Run<'p> {
                     self.put(&mut window).await?;
                 }
             }
+            self.missed += std::mem::take(&mut steps.missed);
             let is_wanted = told(steps.done(), steps.total());
             if !is_wanted || self.feed.stop.is_started() {
                 self.done.stopped = Some("it was interrupted".to_owned());
@@ -298,9 +306,14 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Everything before is settled.
-    fn move_to(&self, to: Sequence) -> Result<(), io::Error> {
-        self.feed.queue.lock().pass(to);
+    /// Everything before is settled, or missed.
+    fn move_to(&mut self, to: Sequence) -> Result<(), io::Error> {
+        let missed = std::mem::take(&mut self.missed);
+        self.done.missed += missed;
+        let mut queue = self.feed.queue.lock();
+        queue.miss(missed);
+        queue.pass(to);
+        drop(queue);
         self.peers.places.write().map_err(io::Error::other)?;
         self.peers.hold_log();
         Ok(())
@@ -402,8 +415,9 @@ impl Framed {
     }
 }
 
-/// The log from a feed's place to where it ended when this began.
+/// The log from a feed's place to where it ended when this began; what it loses meanwhile is read in time, and goes as well.
 struct Steps<'p> {
+    engine: &'p Engine,
     feed: &'p Feed,
     cursor: FeedCursor,
     from: Sequence,
@@ -411,21 +425,25 @@ struct Steps<'p> {
     now_s: u64,
     /// What is open by its message-id.
     named: BTreeMap<Sequence, Box<str>>,
+    /// The most articles that can have been missed before the next that is read.
+    missed: u64,
     /// The next article is too young.
     is_over: bool,
 }
 
 impl<'p> Steps<'p> {
-    fn new(peers: &Peers, feed: &'p Feed) -> Self {
+    fn new(peers: &'p Peers, feed: &'p Feed) -> Self {
         let place = feed.queue.lock().place().clone();
         let from = place.needs_from();
         Self {
+            engine: &peers.engine,
             feed,
             cursor: peers.engine.feed_from(from),
             from,
             end: peers.engine.watch_commits().borrow().next(),
             now_s: peers.clock.now().secs,
             named: place.named,
+            missed: 0,
             is_over: false,
         }
     }
@@ -438,8 +456,20 @@ impl<'p> Steps<'p> {
         self.cursor.position().0.saturating_sub(self.from.0)
     }
 
-    /// The articles of one commit that go; `false`: there are no more commits.
-    fn next(&mut self, going: &mut Vec<Going>, done: &mut Batched) -> Result<bool, io::Error> {
+    /// The next articles that go, those of a commit or those that the log loses next; `false`: there are no more.
+    fn next(&mut self, going: &mut Vec<Going>) -> Result<bool, io::Error> {
+        loop {
+            let lost = self.engine.feeds_lose_before();
+            self.end = self.end.max(lost);
+            let is_more = self.next_commit(going)?;
+            let is_done = !is_more || self.is_over || self.missed > 0;
+            if is_done || self.cursor.position() >= lost || going.len() >= AHEAD_MAX {
+                return Ok(is_more);
+            }
+        }
+    }
+
+    fn next_commit(&mut self, going: &mut Vec<Going>) -> Result<bool, io::Error> {
         if self.is_over || self.cursor.position() >= self.end {
             self.take_named(self.end, going);
             return Ok(!going.is_empty());
@@ -469,7 +499,7 @@ impl<'p> Steps<'p> {
         match read.map_err(io::Error::other)? {
             FeedRead::End => self.is_over = true,
             FeedRead::Missed { from, before, why } => {
-                done.missed += self.feed.tell_missed(from, before, &why);
+                self.missed += self.feed.tell_missed(from, before, &why);
             }
             FeedRead::More => {}
         }

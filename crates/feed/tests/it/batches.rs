@@ -245,6 +245,49 @@ async fn what_was_open_goes_by_batch() {
     sending.stop().await;
 }
 
+/// What went from the log while a batch was written was missed, and only the words of the command said so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_log_loses_meanwhile_goes_or_is_counted() {
+    const ALL: usize = 6000;
+    for at_once in [false, true] {
+        let site = Site::keeping_log(&[], 4 << 20);
+        let leaf_peers = open(
+            &site,
+            &site.disk,
+            &leaf("groups = 'misc.*'\npacking = 'none'\n"),
+        );
+        for from in (0..ALL).step_by(200) {
+            site.receive(from..from + 200, "misc.test").await;
+        }
+        let end = site.engine.watch_commits().borrow().next();
+        let (here, mut others) = (tokio::runtime::Handle::current(), ALL);
+        let mut meanwhile = |_, _| {
+            let is_gone = || site.engine.status().log.oldest >= end.0;
+            let mut is_first = true;
+            while !is_gone() && (at_once || is_first) {
+                let more = site.receive(others..others + 2000, "alt.test");
+                tokio::task::block_in_place(|| here.block_on(more));
+                (others, is_first) = (others + 2000, false);
+            }
+            true
+        };
+        let done = leaf_peers.batch(&wanted(), &mut meanwhile).await;
+        let done = done.unwrap().remove(0);
+        let report = leaf_peers.reports().remove(0);
+        assert_eq!(report.tally.missed, done.missed);
+        assert_eq!(take_away(&*site.disk).len() as u64, done.articles);
+        match at_once {
+            false => assert_eq!((done.articles, done.missed), (ALL as u64, 0)),
+            true => assert!(
+                done.articles + done.missed >= ALL as u64 && done.missed > 0,
+                "{done:?}"
+            ),
+        }
+        // Nothing of it is missed again.
+        assert_eq!(write(&leaf_peers, &wanted()).await.unwrap().missed, 0);
+    }
+}
+
 /// Batches that nobody takes away do not fill the disk: articles wait in the log instead.
 #[tokio::test]
 async fn what_nobody_takes_away_waits_in_the_log() {

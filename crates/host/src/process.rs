@@ -64,18 +64,34 @@ pub fn clear_umask() {
     rustix::process::umask(rustix::fs::Mode::empty());
 }
 
-/// What is written to standard error from now on goes to the end of a file, which is made if it is not there; without one,
-/// nowhere. Whoever had the other end of it is not needed any more.
-pub fn errors_to(file: Option<&Path>) -> io::Result<()> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a log is no file of the spool: it is appended to, and never synced"
-    )]
-    let file = std::fs::OpenOptions::new()
-        .append(true)
-        .create(file.is_some())
-        .open(file.unwrap_or_else(|| Path::new("/dev/null")))?;
-    Ok(rustix::stdio::dup2_stderr(&file)?)
+/// Where the standard error is to go: to the end of a file, which is made if it is not there; without one, nowhere.
+#[derive(Debug)]
+pub struct Errors(std::fs::File);
+
+impl Errors {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or made.
+    pub fn open(file: Option<&Path>) -> io::Result<Self> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a log is no file of the spool: it is appended to, and never synced"
+        )]
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(file.is_some())
+            .open(file.unwrap_or_else(|| Path::new("/dev/null")))?;
+        Ok(Self(file))
+    }
+
+    /// What is written to standard error goes there from now on. Whoever had the other end of it is not needed any more.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn begin(self) -> io::Result<()> {
+        Ok(rustix::stdio::dup2_stderr(&self.0)?)
+    }
 }
 
 /// The user this process runs as.

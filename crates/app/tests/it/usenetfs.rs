@@ -139,6 +139,9 @@ fn a_directory_is_mounted_watched_and_unmounted() {
     let Some(place) = Place::new() else {
         return;
     };
+    let no_log = place.run(&["mount", "--log", "@lower/none/log", "@lower", "@mnt"]);
+    let no_log = no_log.unwrap_err();
+    assert!(no_log.contains("cannot write the log"), "{no_log}");
     place.mount();
     let group = place.managed("group");
     for number in 0..10 {

@@ -109,6 +109,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     super::clear_dead(&args.at)?;
     if words.remount {
+        if words.is_of_server() {
+            output::warning(
+                "a remount changes ro, dev, suid, noexec and noatime only: the other options are of the server, which has them from the next mount on",
+            );
+        }
         return mounts::remount(&options.at, options.access)
             .with_context(|| format!("cannot mount {} otherwise", options.at.display()));
     }
@@ -225,6 +230,16 @@ impl Words {
         Ok(words)
     }
 
+    /// Whether something is said that the server of a mount begins with.
+    fn is_of_server(&self) -> bool {
+        let settings = [self.shared, self.inherit, self.strict];
+        settings.contains(&true)
+            || self.algorithm.is_some()
+            || self.passthrough.is_some()
+            || self.threads.is_some()
+            || self.log.is_some()
+    }
+
     fn take(&mut self, word: &str, sloppy: bool) -> Result<()> {
         let (key, value) = match word.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -271,6 +286,9 @@ fn serve(options: &Options, announce: bool, log: Option<&Path>) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     // The end of a session, of whoever mounted it, is none of the mount's.
     let _hangup = signal(SignalKind::hangup())?;
+    // Where that fails nothing is mounted.
+    let errors = announce.then(|| process::Errors::open(log));
+    let errors = errors.transpose().context("cannot write the log (--log)")?;
     let mounted = Mounted::new(options, Arc::new(RealClock::default()))?;
     let unmounter = mounted.unmounter();
     let is_for_everybody = mounted.view().is_for_everybody();
@@ -298,9 +316,9 @@ fn serve(options: &Options, announce: bool, log: Option<&Path>) -> Result<()> {
     } else {
         READY_FOR_ONE
     };
-    if announce {
+    if let Some(errors) = errors {
         // Whoever started this reads no further.
-        process::errors_to(log).context("cannot write the log (--log)")?;
+        errors.begin().context("cannot write the log (--log)")?;
         output::text(&format!("{said}\n"))?;
     } else if !is_for_everybody {
         output::warning(FOR_ONE);
@@ -431,6 +449,7 @@ mod tests {
         let read = words("remount,noexec,user=news,nodiratime,strictatime,log=/var/log/x").unwrap();
         assert!(read.remount && read.access.no_exec && !read.access.read_only);
         assert_eq!(read.log, Some(PathBuf::from("/var/log/x")));
+        assert!(read.is_of_server() && !words("remount,ro,noatime").unwrap().is_of_server());
         for wrong in [
             "rubbish",
             "algorithm=zzz",

@@ -1,7 +1,7 @@
 //! The bitmap of a buffer beside its articles, as the scrub passes them: where they do not agree it is written again.
 //!
-//! Nothing is served by it, so what cannot be told for certain is left: stretches with damage in them, and what withdrawals
-//! are still about to change.  A bit where nothing begins may be all that is left of an article: it is told of where pages
+//! Nothing is served by it, so what cannot be told for certain is left: in stretches with damage in them all but the articles that are sound
+//! there, and what withdrawals are still about to change.  A bit where nothing begins may be all that is left of an article: it is told of where pages
 //! are empty between articles, or the log was an old one.  Elsewhere it is cleared, unless the history leads there.
 
 use std::collections::BTreeMap;
@@ -78,9 +78,7 @@ impl Bits {
     /// Compares what was passed up to here.
     pub(crate) fn look(&mut self, shared: &Shared, buffer: &Arc<dyn BufferReader>, at: Position) {
         self.mark(shared);
-        if !self.is_unsure
-            && let Err(error) = self.compare(shared, buffer, at)
-        {
+        if let Err(error) = self.compare(shared, buffer, at) {
             tracing::error!(buffer = buffer.name(), %error, "its bitmap cannot be looked at");
         }
         self.restart(at);
@@ -146,9 +144,9 @@ impl Bits {
         };
         let (doubtful, unsettled) = (&mut self.doubtful, &mut self.unsettled);
         wrong.extra.retain(|at| {
-            let is_nothing = is_inside(at) || !buffer.is_lost(*at);
+            let is_nothing = is_inside(at) || (!self.is_unsure && !buffer.is_lost(*at));
             match doubtful.len() < DOUBTFUL_MAX {
-                _ if is_nothing => {}
+                _ if is_nothing || self.is_unsure => {}
                 true => doubtful.push(*at),
                 false => *unsettled += 1,
             }

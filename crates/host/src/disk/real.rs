@@ -644,6 +644,8 @@ impl File for RealFile {
         let wrong = |error| Error::from_io(Op::Stat, &self.path, error);
         let ours = self.file.metadata().map_err(wrong)?;
         match fs::metadata(&self.path) {
+            // The node of a device may be made anew.
+            Ok(there) if ours.file_type().is_block_device() => Ok(there.rdev() == ours.rdev()),
             Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(wrong(error)),

@@ -3,7 +3,7 @@
 //! A feed of batches has nothing in memory and no connection; it stands in the log until somebody asks for its batches.  Each batch
 //! moves the place by itself, on disk, before it gets its name: whoever is killed loses nothing, and no article is in two of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -91,6 +91,9 @@ struct Going {
 
 /// So many articles of what the log loses next are read ahead of the batch that is written.
 const AHEAD_MAX: usize = 10_000;
+
+/// After so many of one reading it is asked whether anybody still waits for them.
+const ASKED_EVERY: usize = 100;
 
 /// The longest line in front of an article in a batch.
 const HEADER_OCTETS_MAX: u64 = "#! rnews 4294967295\n".len() as u64;
@@ -194,15 +197,15 @@ impl<'p> Run<'p> {
     /// Says what would go.
     fn count(mut self, told: Told<'_>) -> Result<Batched, io::Error> {
         (self.done.waiting, _) = self.folder.finished()?;
-        let mut going = Vec::new();
+        let mut going = VecDeque::new();
         let mut steps = Steps::new(self.peers, self.feed);
         while steps.next(&mut going)? && told(steps.done(), steps.total()) {
             for article in going.drain(..) {
                 self.done.articles += 1;
                 self.done.octets += u64::from(article.octets);
             }
+            self.done.missed += std::mem::take(&mut steps.missed);
         }
-        self.done.missed = steps.missed;
         Ok(self.done)
     }
 
@@ -223,11 +226,18 @@ impl<'p> Run<'p> {
         let (waiting, octets) = self.folder.finished()?;
         self.done.waiting = waiting;
         self.room = self.feed.config.waiting_octets_max.saturating_sub(octets);
-        let mut going = Vec::new();
+        let mut going = VecDeque::new();
         let mut steps = Steps::new(self.peers, self.feed);
         let mut window = Window::new(self.feed);
         while steps.next(&mut going)? {
-            for article in going.drain(..) {
+            while let Some(article) = going.pop_front() {
+                steps.read_ahead(&mut going)?;
+                let asks = going.len() % ASKED_EVERY == ASKED_EVERY - 1;
+                let is_wanted = !asks || told(steps.done(), steps.total());
+                if !is_wanted || self.feed.stop.is_started() {
+                    going.push_front(article);
+                    break;
+                }
                 if window.begins_batch(&article, self.octets_max) {
                     self.put(&mut window).await?;
                     if let Some(full) = window.batch.take() {
@@ -248,7 +258,9 @@ impl<'p> Run<'p> {
                     self.put(&mut window).await?;
                 }
             }
-            self.missed += std::mem::take(&mut steps.missed);
+            if going.is_empty() {
+                self.missed += std::mem::take(&mut steps.missed);
+            }
             let is_wanted = told(steps.done(), steps.total());
             if !is_wanted || self.feed.stop.is_started() {
                 self.done.stopped = Some("it was interrupted".to_owned());
@@ -256,7 +268,8 @@ impl<'p> Run<'p> {
             }
         }
         self.put(&mut window).await?;
-        let to = steps.cursor.position();
+        let rest = going.front().map(|article| article.sequence);
+        let to = rest.unwrap_or(steps.cursor.position());
         match window.batch {
             Some(batch) => self.finish(batch, to)?,
             None => self.move_to(to)?,
@@ -456,20 +469,28 @@ impl<'p> Steps<'p> {
         self.cursor.position().0.saturating_sub(self.from.0)
     }
 
-    /// The next articles that go, those of a commit or those that the log loses next; `false`: there are no more.
-    fn next(&mut self, going: &mut Vec<Going>) -> Result<bool, io::Error> {
-        loop {
-            let lost = self.engine.feeds_lose_before();
-            self.end = self.end.max(lost);
-            let is_more = self.next_commit(going)?;
-            let is_done = !is_more || self.is_over || self.missed > 0;
-            if is_done || self.cursor.position() >= lost || going.len() >= AHEAD_MAX {
-                return Ok(is_more);
-            }
+    /// The next articles that go; `false`: there are no more.
+    fn next(&mut self, going: &mut VecDeque<Going>) -> Result<bool, io::Error> {
+        self.read_ahead(going)?;
+        match going.is_empty() && self.missed == 0 {
+            true => self.next_commit(going),
+            false => Ok(true),
         }
     }
 
-    fn next_commit(&mut self, going: &mut Vec<Going>) -> Result<bool, io::Error> {
+    /// Reads what the log loses next, as far as that is not much.
+    fn read_ahead(&mut self, going: &mut VecDeque<Going>) -> Result<(), io::Error> {
+        let lost = self.engine.feeds_lose_before();
+        self.end = self.end.max(lost);
+        let may_go_on = |it: &Self| it.missed == 0 && !it.is_over && it.cursor.position() < lost;
+        while may_go_on(self) && going.len() < AHEAD_MAX {
+            self.next_commit(going)?;
+        }
+        Ok(())
+    }
+
+    /// The articles of one commit that go; `false`: there are no more commits.
+    fn next_commit(&mut self, going: &mut VecDeque<Going>) -> Result<bool, io::Error> {
         if self.is_over || self.cursor.position() >= self.end {
             self.take_named(self.end, going);
             return Ok(!going.is_empty());
@@ -487,7 +508,7 @@ impl<'p> Steps<'p> {
                 false => filter.takes(article),
             };
             if goes {
-                going.push(Going {
+                going.push_back(Going {
                     sequence: article.sequence,
                     filed: article.place,
                     id: String::from_utf8_lossy(article.id).into_owned(),
@@ -509,7 +530,10 @@ impl<'p> Steps<'p> {
     }
 
     /// What is open by its message-id, and was in the log before this, goes at its place; how large it is nobody knows any more.
-    fn take_named(&mut self, before: Sequence, going: &mut Vec<Going>) {
+    fn take_named(&mut self, before: Sequence, going: &mut VecDeque<Going>) {
+        if self.named.is_empty() {
+            return;
+        }
         let later = self.named.split_off(&before);
         let named = std::mem::replace(&mut self.named, later).into_iter();
         going.extend(named.map(|(sequence, id)| Going {
@@ -518,6 +542,6 @@ impl<'p> Steps<'p> {
             id: id.into(),
             octets: 0,
         }));
-        going.sort_by_key(|it| it.sequence);
+        going.make_contiguous().sort_by_key(|it| it.sequence);
     }
 }

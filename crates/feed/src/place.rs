@@ -182,11 +182,14 @@ mod tests {
         }
     }
 
+    /// Next; open, and whether it is named; behind; missed, and of that named.
+    type Numbers = (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>, (u64, u8));
+
     proptest! {
         #[test]
-        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>, (u64, u8))>) {
+        fn prop_places_round_trip(all: BTreeMap<u8, Numbers>) {
             let named = |(n, is_named): (&u64, &bool)| is_named.then(|| (Sequence(*n), format!("<{n}-x@y>").into()));
-            let place = |(next, open, behind, (many, ids)): (u64, BTreeMap<u64, bool>, Vec<(u64, u64)>, (u64, u8))| Place {
+            let place = |(next, open, behind, (many, ids)): Numbers| Place {
                 next: Sequence(next),
                 named: open.iter().filter_map(named).collect(),
                 open: open.into_keys().map(Sequence).collect(),

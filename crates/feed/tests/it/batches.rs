@@ -261,6 +261,10 @@ async fn what_the_log_loses_meanwhile_goes_or_is_counted() {
         }
         let end = site.engine.watch_commits().borrow().next();
         let (here, mut others) = (tokio::runtime::Handle::current(), ALL);
+        let dry_run = Batching {
+            dry_run: true,
+            ..wanted()
+        };
         let mut meanwhile = |_, _| {
             let is_gone = || site.engine.status().log.oldest >= end.0;
             let mut is_first = true;
@@ -271,6 +275,12 @@ async fn what_the_log_loses_meanwhile_goes_or_is_counted() {
             }
             true
         };
+        if at_once {
+            let would = leaf_peers.batch(&dry_run, &mut meanwhile).await;
+            let would = would.unwrap().remove(0);
+            assert!(would.missed > 0, "{would:?}");
+            assert_eq!(leaf_peers.reports().remove(0).tally.missed, 0);
+        }
         let done = leaf_peers.batch(&wanted(), &mut meanwhile).await;
         let done = done.unwrap().remove(0);
         let report = leaf_peers.reports().remove(0);

@@ -153,9 +153,9 @@ async fn a_program_that_ends_slowly_holds_no_other_feed() {
     let arrives = site.until_has(&sending, "b.example", 2);
     let arrived = tokio::time::timeout(Duration::from_secs(5), arrives).await;
     assert!(arrived.is_ok(), "it waits for the program");
-    // The program has it still, and the feed that follows gets it again.
+    // The program has it still, and the feed that follows gets it again; what came just then may be one of either.
     assert!(sending.peers.is_changing());
-    assert_eq!(archive().open, 1);
+    assert!(archive().open >= 1);
     site.until(&sending, "b.example", |_| !sending.peers.is_changing())
         .await;
     site.until(&sending, "b.example", |_| archive().open == 2)

@@ -332,7 +332,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         self.is_idle().then_some(self.io)
     }
 
-    /// Says goodbye where nothing is under way, and closes the connection as [`Client::closed`] does.
+    /// Says goodbye where nothing is under way, ends our side, and waits a moment until the server has closed the connection, too.
     pub async fn quit(mut self) {
         if self.is_idle() {
             let goodbye = async {

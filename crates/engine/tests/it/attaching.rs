@@ -335,28 +335,14 @@ async fn what_is_damaged_of_a_buffer_is_told_and_no_article_is_left_out_for_it()
     let (world, paths) = spoiled(8192, &[0; BITMAP]);
     let report = attach(&world, &paths, false, false);
     assert_eq!((report.withdrawn, report.damaged), (all, 0), "{report:?}");
-    let says = |what: &str| {
-        report
-            .warnings
-            .iter()
-            .filter(|it| it.contains(what))
-            .count()
-    };
-    assert_eq!(says("nothing in it is alive"), 2, "{report:?}");
+    assert_eq!(warned(&report, "nothing in it is alive"), 2, "{report:?}");
 
     let (world, paths) = spoiled(0, &[0x55; 8192]);
     for dry_run in [true, false] {
         let report = attach(&world, &paths, false, dry_run);
         assert_eq!(report.taken, all, "{report:?}");
-        let says = |what: &str| {
-            report
-                .warnings
-                .iter()
-                .filter(|it| it.contains(what))
-                .count()
-        };
         assert_eq!(
-            says("which of them were withdrawn is not known"),
+            warned(&report, "which of them were withdrawn is not known"),
             2,
             "{report:?}"
         );
@@ -915,4 +901,10 @@ async fn the_oldest_of_what_comes_go_where_they_may() {
     let again = small.engine.attach(&what, &mut |_, _| true).unwrap();
     assert_eq!((again.taken, again.known), (0, 1000), "{again:?}");
     assert_eq!(small.problems(), [""; 0]);
+}
+
+/// How many warnings say this.
+fn warned(report: &Attached, what: &str) -> usize {
+    let warnings = report.warnings.iter();
+    warnings.filter(|it| it.contains(what)).count()
 }

@@ -21,7 +21,7 @@ use crate::counters::Op;
 use crate::folders::errno;
 use crate::orders::{Order, plan_as_json, progress_as_json, report_as_json};
 
-/// Why an order is refused for now.
+/// Why an order is refused while one is carried out.
 const ANOTHER: &str = "another directory is being converted";
 
 /// An order to a directory, by the name of its attribute.

@@ -88,7 +88,9 @@ impl Place {
 }
 
 /// How the file begins.
-const WORDS: &str = "newsreel feeds 1 ";
+const WORDS: &str = "newsreel feeds 2 ";
+/// The same of those that know neither names nor what was missed.
+const WORDS_1: &str = "newsreel feeds 1 ";
 /// In front of how many were missed, and of each that is named.
 const MISSED: &str = "missed=";
 
@@ -125,7 +127,7 @@ pub(crate) fn made(lines: &[u8]) -> Vec<u8> {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn parse(octets: &[u8]) -> Result<BTreeMap<String, Place>, String> {
-    let (_, lines) = sealed::unseal(octets, &[WORDS], "it is no file of feeds' places")?;
+    let (_, lines) = sealed::unseal(octets, &[WORDS, WORDS_1], "it is no file of feeds' places")?;
     let places = lines
         .lines()
         .map(|line| parse_line(line).ok_or_else(|| format!("{line:?} is no place of a feed")));
@@ -175,9 +177,11 @@ mod tests {
     fn a_damaged_file_is_told() {
         let places = BTreeMap::from([("b.example/all".to_owned(), Place::at(Sequence(7)))]);
         let text = print(&places);
-        assert_eq!(text, "newsreel feeds 1 16e33b01\nb.example/all 7\n");
-        assert_eq!(parse(text.as_bytes()), Ok(places));
-        for (from, to) in [("7\n", "8\n"), ("feeds 1", "feeds 2"), ("all 7\n", "all")] {
+        assert_eq!(text, "newsreel feeds 2 16e33b01\nb.example/all 7\n");
+        assert_eq!(parse(text.as_bytes()), Ok(places.clone()));
+        let older = text.replace("feeds 2", "feeds 1");
+        assert_eq!(parse(older.as_bytes()), Ok(places));
+        for (from, to) in [("7\n", "8\n"), ("feeds 2", "feeds 3"), ("all 7\n", "all")] {
             assert!(parse(text.replace(from, to).as_bytes()).is_err(), "{to:?}");
         }
     }

@@ -1,8 +1,9 @@
 //! Connections to one server, lent one at a time to whoever has something to ask.
 //!
-//! No more than the configured number exist at any moment, lent, idle and closing together: providers count them until they have
-//! closed them themselves, and bar accounts that go beyond; the limit may be that of an account with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached
-//! or turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used.
+//! No more than the configured number exist at any moment, those that are made, lent, idle and closed together: providers count them
+//! from their beginning until they have closed them themselves, and bar accounts that go beyond; the limit may be that of an account
+//! with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached or
+//! turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -79,8 +80,8 @@ pub struct Pool<C: Connect> {
     /// One permit for each connection that may be lent.
     places: Arc<Semaphore>,
     state: Mutex<State<C::Io>>,
-    /// Those that are being closed, each with its place: no more are there than places.
-    leaving: Mutex<JoinSet<()>>,
+    /// Connections that are being made or closed, each with its place: no more are there than places.
+    tasks: Mutex<JoinSet<()>>,
     /// A connection came back, or the state of the server changed.
     changed: Notify,
     /// Connections count together with those to other servers.
@@ -104,6 +105,13 @@ pub(super) struct Parked<Io> {
     since: Instant,
     /// Free again only when the server has closed the connection.
     share: Share,
+}
+
+/// What there is for who wants a connection.
+enum Found<Io> {
+    Idle(Parked<Io>),
+    /// None is idle, and a new one may be made with this share.
+    Room(Share),
 }
 
 /// The server is left alone.
@@ -154,7 +162,7 @@ impl<C: Connect> Pool<C> {
                 rest: None,
                 is_closed: false,
             }),
-            leaving: Mutex::default(),
+            tasks: Mutex::default(),
             changed: Notify::new(),
             account: account.cloned(),
             waiting: AtomicUsize::new(0),
@@ -189,33 +197,27 @@ impl<C: Connect> Pool<C> {
                 Ok(Err(_)) => return Err(self.error(Fault::Stopped)),
                 Err(_) => return Err(self.error(Fault::Busy(self.limits.wait))),
             };
-            let (mut parked, is_new) = self.parked(until).await?;
-            if is_new || parked.client.is_fresh().await {
-                self.state.lock().lent += 1;
-                return Ok(Lent {
-                    held: Some((parked, permit)),
-                    pool: Arc::clone(self),
-                });
+            match self.find_or_room(until).await? {
+                Found::Idle(parked) => {
+                    let mut lent = self.lent(parked, permit);
+                    if lent.is_fresh().await {
+                        return Ok(lent);
+                    }
+                }
+                Found::Room(share) => return self.new_one(share, permit).await,
             }
-            self.closes(parked, Some(permit));
         }
     }
 
-    /// A connection for who has a place, and whether it is a new one; else it was idle.
-    async fn parked(&self, until: Instant) -> Result<(Parked<C::Io>, bool), ClientError> {
+    /// What there is for who has a place.
+    async fn find_or_room(&self, until: Instant) -> Result<Found<C::Io>, ClientError> {
         loop {
             let changed = self.changed.notified();
             match self.find() {
-                Ok(Some(parked)) => return Ok((parked, false)),
+                Ok(Some(parked)) => return Ok(Found::Idle(parked)),
                 Ok(None) => {
                     if let Some(share) = self.share(changed, until).await? {
-                        let (client, since) = (self.open().await?, Instant::now());
-                        let parked = Parked {
-                            client,
-                            since,
-                            share,
-                        };
-                        return Ok((parked, true));
+                        return Ok(Found::Room(share));
                     }
                 }
                 Err(resting) => {
@@ -231,6 +233,39 @@ impl<C: Connect> Pool<C> {
                 }
             }
         }
+    }
+
+    fn lent(self: &Arc<Self>, parked: Parked<C::Io>, place: OwnedSemaphorePermit) -> Lent<C> {
+        self.state.lock().lent += 1;
+        let (held, pool) = (Some((parked, place)), Arc::clone(self));
+        Lent { held, pool }
+    }
+
+    /// A new connection.  It is made to its end though who asked may not wait any more, and is for the next then: the server counts it
+    /// from its beginning on.
+    async fn new_one(
+        self: &Arc<Self>,
+        share: Share,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Lent<C>, ClientError> {
+        let (tell, told) = oneshot::channel();
+        let pool = Arc::clone(self);
+        self.beside(async move {
+            let opened = pool.open().await.map(|client| {
+                let since = Instant::now();
+                let parked = Parked {
+                    client,
+                    since,
+                    share,
+                };
+                pool.lent(parked, place)
+            });
+            if let Err(Ok(unwanted)) = tell.send(opened) {
+                unwanted.give_back();
+            }
+        });
+        told.await
+            .unwrap_or_else(|_| Err(self.error(Fault::Stopped)))
     }
 
     /// A share of the account for a new connection; none: something came back meanwhile.
@@ -259,15 +294,19 @@ impl<C: Connect> Pool<C> {
     fn closes(&self, parked: Parked<C::Io>, place: Option<OwnedSemaphorePermit>) {
         let Parked { client, share, .. } = parked;
         let share = self.account.as_ref().map(|account| account.leaves(share));
-        let mut leaving = self.leaving.lock();
-        while leaving.try_join_next().is_some() {}
-        let closing = async move {
+        self.beside(async move {
             client.quit().await;
             drop((share, place));
-        };
+        });
+    }
+
+    /// Does something with a connection, whatever becomes of who asked for it.
+    fn beside(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
         // Without a runtime everything ends.
         if let Ok(runtime) = Handle::try_current() {
-            leaving.spawn_on(closing, &runtime);
+            tasks.spawn_on(work, &runtime);
         }
     }
 
@@ -326,8 +365,14 @@ impl<C: Connect> Pool<C> {
         for parked in idle {
             self.closes(parked, None);
         }
-        let mut leaving = std::mem::take(&mut *self.leaving.lock());
-        while leaving.join_next().await.is_some() {}
+        // One that is made meanwhile is closed behind these.
+        loop {
+            let mut tasks = std::mem::take(&mut *self.tasks.lock());
+            if tasks.is_empty() {
+                return;
+            }
+            while tasks.join_next().await.is_some() {}
+        }
     }
 
     /// The longest idle connection, if it is such a one, with a place: while it is closed it still counts for the server.
@@ -444,300 +489,4 @@ impl<C: Connect> DerefMut for Lent<C> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
-    use tokio::task::JoinSet;
-
-    use super::*;
-    use crate::client::Remote;
-
-    /// A server: how it greets, and what became of its connections.
-    #[derive(Debug, Default)]
-    struct Toy {
-        tasks: Mutex<JoinSet<()>>,
-        open: AtomicUsize,
-        open_max: AtomicUsize,
-        came: AtomicUsize,
-        refuses: Mutex<Option<&'static str>>,
-        silence: Option<Duration>,
-        /// How long it takes to close a connection behind its last word.
-        goodbye: Duration,
-    }
-
-    #[derive(Debug, Clone)]
-    struct To(Arc<Toy>);
-
-    async fn serve(io: DuplexStream, toy: Arc<Toy>) {
-        let mut io = BufReader::new(io);
-        let refused = *toy.refuses.lock();
-        let _ = io
-            .write_all(refused.unwrap_or("200 ready\r\n").as_bytes())
-            .await;
-        let silence = toy.silence.unwrap_or(Duration::from_secs(1_000_000));
-        let mut line = String::new();
-        while refused.is_none()
-            && let Ok(Ok(1..)) = tokio::time::timeout(silence, io.read_line(&mut line)).await
-        {
-            let answer: &[u8] = match line.as_str() {
-                "QUIT\r\n" => b"205 bye\r\n",
-                "DATE\r\n" => b"111 20260101000000\r\n",
-                _ => b"101 list\r\nREADER\r\n.\r\n",
-            };
-            let _ = io.write_all(answer).await;
-            if line == "QUIT\r\n" {
-                break;
-            }
-            line.clear();
-        }
-        tokio::time::sleep(toy.goodbye).await;
-        toy.open.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    impl Connect for To {
-        type Io = DuplexStream;
-
-        fn name(&self) -> String {
-            "news.example:119".to_owned()
-        }
-
-        async fn connect(&self) -> Result<Client<DuplexStream>, ClientError> {
-            let toy = &self.0;
-            let open = toy.open.fetch_add(1, Ordering::Relaxed) + 1;
-            toy.open_max.fetch_max(open, Ordering::Relaxed);
-            toy.came.fetch_add(1, Ordering::Relaxed);
-            let (ours, theirs) = duplex(1024);
-            toy.tasks.lock().spawn(serve(theirs, toy.clone()));
-            Client::open(ours, &Remote::reader("news.example")).await
-        }
-    }
-
-    fn pool(connections_max: u16, toy: Toy) -> (Arc<Toy>, Arc<Pool<To>>) {
-        let toy = Arc::new(toy);
-        let limits = PoolLimits {
-            connections_max,
-            idle: Duration::from_secs(60),
-            wait: Duration::from_secs(10),
-        };
-        (toy.clone(), Pool::new(To(toy), limits))
-    }
-
-    async fn asks(pool: Arc<Pool<To>>, is_given_back: bool) {
-        let mut lent = pool.lend().await.unwrap();
-        lent.command(&[b"DATE"]).unwrap();
-        if is_given_back {
-            assert_eq!(lent.reply("DATE").await.unwrap(), 111);
-        }
-        lent.give_back();
-    }
-
-    async fn settle() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn there_are_never_more_than_the_limit_and_those_are_used_again() {
-        let (toy, pool) = pool(3, Toy::default());
-        let mut asking = JoinSet::new();
-        for _ in 0..50 {
-            asking.spawn(asks(pool.clone(), true));
-        }
-        asking.join_all().await;
-        assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
-        assert_eq!(toy.came.load(Ordering::Relaxed), 3);
-        assert_eq!(pool.counts(), (0, 3));
-        // One that is given back half done is closed.
-        asks(pool.clone(), false).await;
-        assert_eq!(pool.counts(), (0, 2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_waits_too_long_is_told() {
-        let (_toy, pool) = pool(1, Toy::default());
-        let lent = pool.lend().await.unwrap();
-        let told = pool.lend().await.unwrap_err().to_string();
-        let expected = "news.example:119: waiting for a connection: all are in use, and none came back for 10 s";
-        assert_eq!(told, expected);
-        lent.give_back();
-        pool.lend().await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_idle_one_that_the_server_closed_is_not_lent() {
-        let silence = Some(Duration::from_secs(30));
-        let (toy, pool) = pool(
-            2,
-            Toy {
-                silence,
-                ..Toy::default()
-            },
-        );
-        asks(pool.clone(), true).await;
-        tokio::time::sleep(Duration::from_secs(31)).await;
-        asks(pool.clone(), true).await;
-        assert_eq!(toy.came.load(Ordering::Relaxed), 2);
-        assert_eq!(pool.counts(), (0, 1));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn idle_ones_are_closed_in_time_and_all_of_them_at_the_end() {
-        let (toy, pool) = pool(2, Toy::default());
-        let (one, two) = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
-        one.give_back();
-        let mut tending = JoinSet::new();
-        let tended = pool.clone();
-        tending.spawn(async move { tended.tend().await });
-        tokio::time::sleep(Duration::from_secs(50)).await;
-        two.give_back();
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        assert_eq!(pool.counts(), (0, 1));
-        assert_eq!(toy.open.load(Ordering::Relaxed), 1);
-        pool.close().await;
-        tending.join_all().await;
-        settle().await;
-        assert_eq!(toy.open.load(Ordering::Relaxed), 0);
-        let told = pool.lend().await.unwrap_err();
-        assert!(matches!(told.fault, Fault::Stopped), "{told}");
-    }
-
-    /// Two servers of one account never have more connections than it may, whoever is asked: an idle one at the other is closed, and
-    /// who waits gets the place of one that comes back there.
-    #[tokio::test(start_paused = true)]
-    async fn servers_of_one_account_have_no_more_together_than_it_may() {
-        let toy = Arc::new(Toy {
-            goodbye: Duration::from_millis(200),
-            ..Toy::default()
-        });
-        let limits = PoolLimits {
-            connections_max: 3,
-            idle: Duration::from_secs(60),
-            wait: Duration::from_secs(10),
-        };
-        let account = Account::new(3);
-        let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
-        let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
-        let mut asking = JoinSet::new();
-        for turn in 0..60 {
-            let pool = if turn % 3 == 0 { &one } else { &two };
-            asking.spawn(asks(pool.clone(), turn % 7 != 0));
-        }
-        asking.join_all().await;
-        assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
-        // All that there may be are idle at one, and then at the other.
-        for pool in [&one, &two, &one] {
-            let mut all = JoinSet::new();
-            for _ in 0..3 {
-                let pool = pool.clone();
-                all.spawn(async move { pool.lend().await.unwrap() });
-            }
-            let all = all.join_all().await;
-            assert_eq!((one.counts().0 + two.counts().0, all.len()), (3, 3));
-            all.into_iter().for_each(Lent::give_back);
-        }
-        assert_eq!((one.counts(), two.counts()), ((0, 3), (0, 0)));
-        let lent = [one.lend().await, one.lend().await, one.lend().await];
-        let told = two.lend().await.unwrap_err().to_string();
-        assert!(told.contains("all are in use"), "{told}");
-        let waiting = async { two.lend().await.unwrap() };
-        let giving = async {
-            settle().await;
-            lent.into_iter().for_each(|one| one.unwrap().give_back());
-        };
-        drop(tokio::join!(waiting, giving).0);
-        assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
-        // Without anybody who waits elsewhere they are parked.
-        asks(one.clone(), true).await;
-        assert!(one.counts().1 > 0);
-    }
-
-    /// So does a connection that was not let in.
-    #[tokio::test(start_paused = true)]
-    async fn one_that_was_turned_away_counts_until_the_server_has_closed_it() {
-        let toy = Arc::new(Toy {
-            goodbye: Duration::from_millis(200),
-            refuses: Mutex::new(Some("502 not you\r\n")),
-            ..Toy::default()
-        });
-        let limits = PoolLimits {
-            connections_max: 1,
-            idle: Duration::from_secs(60),
-            wait: Duration::from_secs(10),
-        };
-        let account = Account::new(1);
-        let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
-        let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
-        assert!(one.lend().await.is_err());
-        *toy.refuses.lock() = None;
-        two.lend().await.unwrap().give_back();
-        assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
-    }
-
-    /// A connection that says goodbye still counts for the server.
-    #[tokio::test(start_paused = true)]
-    async fn nobody_takes_the_place_of_one_that_says_goodbye() {
-        let goodbye = Duration::from_secs(1);
-        let (toy, pool) = pool(
-            1,
-            Toy {
-                goodbye,
-                ..Toy::default()
-            },
-        );
-        let mut tending = JoinSet::new();
-        let tended = pool.clone();
-        tending.spawn(async move { tended.tend().await });
-        asks(pool.clone(), true).await;
-        tokio::time::sleep(Duration::from_millis(60_500)).await;
-        let lent = pool.lend().await.unwrap();
-        assert_eq!(toy.came.load(Ordering::Relaxed), 2);
-        assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
-        // No more does that of one that is given up.
-        drop(lent);
-        let lent = pool.lend().await.unwrap();
-        assert_eq!(toy.came.load(Ordering::Relaxed), 3);
-        assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
-        drop(lent);
-        settle().await;
-        // Nothing is idle, and who tends is woken all the same.
-        pool.close().await;
-        tending.join_all().await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_that_turns_us_away_is_left_alone_for_a_while_that_doubles() {
-        let (toy, pool) = pool(3, Toy::default());
-        let lent = pool.lend().await.unwrap();
-        *toy.refuses.lock() = Some("400 too many\r\n");
-        let came = || toy.came.swap(0, Ordering::Relaxed);
-        came();
-        // Several at once are one failure, and then nobody tries.
-        let (one, two) = tokio::join!(pool.lend(), pool.lend());
-        assert!(one.is_err() && two.is_err());
-        assert_eq!(came(), 2);
-        lent.give_back();
-        asks(pool.clone(), true).await;
-        let lent = pool.lend().await.unwrap();
-        // Who comes now gets the one that is lent as soon as it comes back.
-        let waiting = async { pool.lend().await.unwrap() };
-        let giving = async {
-            settle().await;
-            lent.give_back();
-        };
-        drop(tokio::join!(waiting, giving).0);
-        let told = pool.lend().await.unwrap_err().to_string();
-        assert!(told.contains("left alone for a while: "), "{told}");
-        assert!(told.contains("400 too many"), "{told}");
-        assert_eq!(came(), 0);
-        tokio::time::sleep(Duration::from_secs(15)).await;
-        assert!(pool.lend().await.is_err());
-        assert_eq!(came(), 1);
-        tokio::time::sleep(Duration::from_secs(29)).await;
-        assert!(pool.lend().await.is_err());
-        assert_eq!(came(), 0);
-        *toy.refuses.lock() = None;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        asks(pool.clone(), true).await;
-        assert_eq!(came(), 1);
-    }
-}
+mod tests;

@@ -1,0 +1,332 @@
+//! A pool before a server that is scripted, in time that is made.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::client::Remote;
+
+/// A server: how it greets, and what became of its connections.
+#[derive(Debug, Default)]
+struct Toy {
+    tasks: Mutex<JoinSet<()>>,
+    open: AtomicUsize,
+    open_max: AtomicUsize,
+    came: AtomicUsize,
+    refuses: Mutex<Option<&'static str>>,
+    silence: Option<Duration>,
+    /// How long it takes to greet.
+    greeting: Duration,
+    /// How long it takes to close a connection behind its last word.
+    goodbye: Duration,
+}
+
+#[derive(Debug, Clone)]
+struct To(Arc<Toy>);
+
+async fn serve(io: DuplexStream, toy: Arc<Toy>) {
+    let mut io = BufReader::new(io);
+    let refused = *toy.refuses.lock();
+    tokio::time::sleep(toy.greeting).await;
+    let _ = io
+        .write_all(refused.unwrap_or("200 ready\r\n").as_bytes())
+        .await;
+    let silence = toy.silence.unwrap_or(Duration::from_secs(1_000_000));
+    let mut line = String::new();
+    while refused.is_none()
+        && let Ok(Ok(1..)) = tokio::time::timeout(silence, io.read_line(&mut line)).await
+    {
+        let answer: &[u8] = match line.as_str() {
+            "QUIT\r\n" => b"205 bye\r\n",
+            "DATE\r\n" => b"111 20260101000000\r\n",
+            _ => b"101 list\r\nREADER\r\n.\r\n",
+        };
+        let _ = io.write_all(answer).await;
+        if line == "QUIT\r\n" {
+            break;
+        }
+        line.clear();
+    }
+    tokio::time::sleep(toy.goodbye).await;
+    toy.open.fetch_sub(1, Ordering::Relaxed);
+}
+
+impl Connect for To {
+    type Io = DuplexStream;
+
+    fn name(&self) -> String {
+        "news.example:119".to_owned()
+    }
+
+    async fn connect(&self) -> Result<Client<DuplexStream>, ClientError> {
+        let toy = &self.0;
+        let open = toy.open.fetch_add(1, Ordering::Relaxed) + 1;
+        toy.open_max.fetch_max(open, Ordering::Relaxed);
+        toy.came.fetch_add(1, Ordering::Relaxed);
+        let (ours, theirs) = duplex(1024);
+        toy.tasks.lock().spawn(serve(theirs, toy.clone()));
+        Client::open(ours, &Remote::reader("news.example")).await
+    }
+}
+
+fn pool(connections_max: u16, toy: Toy) -> (Arc<Toy>, Arc<Pool<To>>) {
+    let toy = Arc::new(toy);
+    let limits = PoolLimits {
+        connections_max,
+        idle: Duration::from_secs(60),
+        wait: Duration::from_secs(10),
+    };
+    (toy.clone(), Pool::new(To(toy), limits))
+}
+
+async fn asks(pool: Arc<Pool<To>>, is_given_back: bool) {
+    let mut lent = pool.lend().await.unwrap();
+    lent.command(&[b"DATE"]).unwrap();
+    if is_given_back {
+        assert_eq!(lent.reply("DATE").await.unwrap(), 111);
+    }
+    lent.give_back();
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_than_the_limit_and_those_are_used_again() {
+    let (toy, pool) = pool(3, Toy::default());
+    let mut asking = JoinSet::new();
+    for _ in 0..50 {
+        asking.spawn(asks(pool.clone(), true));
+    }
+    asking.join_all().await;
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
+    assert_eq!(toy.came.load(Ordering::Relaxed), 3);
+    assert_eq!(pool.counts(), (0, 3));
+    // One that is given back half done is closed.
+    asks(pool.clone(), false).await;
+    assert_eq!(pool.counts(), (0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_too_long_is_told() {
+    let (_toy, pool) = pool(1, Toy::default());
+    let lent = pool.lend().await.unwrap();
+    let told = pool.lend().await.unwrap_err().to_string();
+    let expected =
+        "news.example:119: waiting for a connection: all are in use, and none came back for 10 s";
+    assert_eq!(told, expected);
+    lent.give_back();
+    pool.lend().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_one_that_the_server_closed_is_not_lent() {
+    let silence = Some(Duration::from_secs(30));
+    let (toy, pool) = pool(
+        2,
+        Toy {
+            silence,
+            ..Toy::default()
+        },
+    );
+    asks(pool.clone(), true).await;
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    asks(pool.clone(), true).await;
+    assert_eq!(toy.came.load(Ordering::Relaxed), 2);
+    assert_eq!(pool.counts(), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_ones_are_closed_in_time_and_all_of_them_at_the_end() {
+    let (toy, pool) = pool(2, Toy::default());
+    let (one, two) = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
+    one.give_back();
+    let mut tending = JoinSet::new();
+    let tended = pool.clone();
+    tending.spawn(async move { tended.tend().await });
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    two.give_back();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(pool.counts(), (0, 1));
+    assert_eq!(toy.open.load(Ordering::Relaxed), 1);
+    pool.close().await;
+    tending.join_all().await;
+    settle().await;
+    assert_eq!(toy.open.load(Ordering::Relaxed), 0);
+    let told = pool.lend().await.unwrap_err();
+    assert!(matches!(told.fault, Fault::Stopped), "{told}");
+}
+
+/// Two servers of one account never have more connections than it may, whoever is asked: an idle one at the other is closed, and
+/// who waits gets the place of one that comes back there.
+#[tokio::test(start_paused = true)]
+async fn servers_of_one_account_have_no_more_together_than_it_may() {
+    let toy = Arc::new(Toy {
+        goodbye: Duration::from_millis(200),
+        ..Toy::default()
+    });
+    let limits = PoolLimits {
+        connections_max: 3,
+        idle: Duration::from_secs(60),
+        wait: Duration::from_secs(10),
+    };
+    let account = Account::new(3);
+    let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let mut asking = JoinSet::new();
+    for turn in 0..60 {
+        let pool = if turn % 3 == 0 { &one } else { &two };
+        asking.spawn(asks(pool.clone(), turn % 7 != 0));
+    }
+    asking.join_all().await;
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
+    // All that there may be are idle at one, and then at the other.
+    for pool in [&one, &two, &one] {
+        let mut all = JoinSet::new();
+        for _ in 0..3 {
+            let pool = pool.clone();
+            all.spawn(async move { pool.lend().await.unwrap() });
+        }
+        let all = all.join_all().await;
+        assert_eq!((one.counts().0 + two.counts().0, all.len()), (3, 3));
+        all.into_iter().for_each(Lent::give_back);
+    }
+    assert_eq!((one.counts(), two.counts()), ((0, 3), (0, 0)));
+    let lent = [one.lend().await, one.lend().await, one.lend().await];
+    let told = two.lend().await.unwrap_err().to_string();
+    assert!(told.contains("all are in use"), "{told}");
+    let waiting = async { two.lend().await.unwrap() };
+    let giving = async {
+        settle().await;
+        lent.into_iter().for_each(|one| one.unwrap().give_back());
+    };
+    drop(tokio::join!(waiting, giving).0);
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
+    // Without anybody who waits elsewhere they are parked.
+    asks(one.clone(), true).await;
+    assert!(one.counts().1 > 0);
+}
+
+/// So does a connection that was not let in.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_turned_away_counts_until_the_server_has_closed_it() {
+    let toy = Arc::new(Toy {
+        goodbye: Duration::from_millis(200),
+        refuses: Mutex::new(Some("502 not you\r\n")),
+        ..Toy::default()
+    });
+    let limits = PoolLimits {
+        connections_max: 1,
+        idle: Duration::from_secs(60),
+        wait: Duration::from_secs(10),
+    };
+    let account = Account::new(1);
+    let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    assert!(one.lend().await.is_err());
+    *toy.refuses.lock() = None;
+    two.lend().await.unwrap().give_back();
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+}
+
+/// So does one that nobody waits for any more when it is there: whoever comes next has it, or its share.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_made_for_nobody_counts_and_is_used() {
+    let toy = Arc::new(Toy {
+        greeting: Duration::from_millis(200),
+        goodbye: Duration::from_millis(200),
+        ..Toy::default()
+    });
+    let limits = PoolLimits {
+        connections_max: 1,
+        idle: Duration::from_secs(60),
+        wait: Duration::from_secs(10),
+    };
+    let account = Account::new(1);
+    let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let short = Duration::from_millis(10);
+    assert!(tokio::time::timeout(short, one.lend()).await.is_err());
+    drop(two.lend().await.unwrap());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(tokio::time::timeout(short, one.lend()).await.is_err());
+    one.lend().await.unwrap().give_back();
+    assert!(tokio::time::timeout(short, two.lend()).await.is_err());
+    one.close().await;
+    two.close().await;
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+    assert_eq!(toy.came.load(Ordering::Relaxed), 3);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(toy.open.load(Ordering::Relaxed), 0);
+}
+
+/// A connection that says goodbye still counts for the server.
+#[tokio::test(start_paused = true)]
+async fn nobody_takes_the_place_of_one_that_says_goodbye() {
+    let goodbye = Duration::from_secs(1);
+    let (toy, pool) = pool(
+        1,
+        Toy {
+            goodbye,
+            ..Toy::default()
+        },
+    );
+    let mut tending = JoinSet::new();
+    let tended = pool.clone();
+    tending.spawn(async move { tended.tend().await });
+    asks(pool.clone(), true).await;
+    tokio::time::sleep(Duration::from_millis(60_500)).await;
+    let lent = pool.lend().await.unwrap();
+    assert_eq!(toy.came.load(Ordering::Relaxed), 2);
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+    // No more does that of one that is given up.
+    drop(lent);
+    let lent = pool.lend().await.unwrap();
+    assert_eq!(toy.came.load(Ordering::Relaxed), 3);
+    assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+    drop(lent);
+    settle().await;
+    // Nothing is idle, and who tends is woken all the same.
+    pool.close().await;
+    tending.join_all().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_turns_us_away_is_left_alone_for_a_while_that_doubles() {
+    let (toy, pool) = pool(3, Toy::default());
+    let lent = pool.lend().await.unwrap();
+    *toy.refuses.lock() = Some("400 too many\r\n");
+    let came = || toy.came.swap(0, Ordering::Relaxed);
+    came();
+    // Several at once are one failure, and then nobody tries.
+    let (one, two) = tokio::join!(pool.lend(), pool.lend());
+    assert!(one.is_err() && two.is_err());
+    assert_eq!(came(), 2);
+    lent.give_back();
+    asks(pool.clone(), true).await;
+    let lent = pool.lend().await.unwrap();
+    // Who comes now gets the one that is lent as soon as it comes back.
+    let waiting = async { pool.lend().await.unwrap() };
+    let giving = async {
+        settle().await;
+        lent.give_back();
+    };
+    drop(tokio::join!(waiting, giving).0);
+    let told = pool.lend().await.unwrap_err().to_string();
+    assert!(told.contains("left alone for a while: "), "{told}");
+    assert!(told.contains("400 too many"), "{told}");
+    assert_eq!(came(), 0);
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(pool.lend().await.is_err());
+    assert_eq!(came(), 1);
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    assert!(pool.lend().await.is_err());
+    assert_eq!(came(), 0);
+    *toy.refuses.lock() = None;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    asks(pool.clone(), true).await;
+    assert_eq!(came(), 1);
+}

@@ -291,10 +291,10 @@ impl BatchWrite for Restoring {
         synced.inspect_err(|error| self.refused(error))?;
         self.hollows.changed(&self.cycles);
         let is_told = self.buffer.complaint();
-        if is_told.is_some_and(|told| told.starts_with(lost::TOLD))
+        if is_told.is_some_and(|told| told.contains(lost::TOLD))
             && lost::damage(&self.buffer)?.is_none()
         {
-            self.buffer.is_mended();
+            self.buffer.is_mended(lost::TOLD);
         }
         self.written.count.fetch_add(self.count, Ordering::AcqRel);
         Ok(())

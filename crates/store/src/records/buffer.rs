@@ -5,6 +5,7 @@
 //! server's floor in its files before it calls anything damaged.
 
 mod away;
+mod complaints;
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use newsreel_wire::{BufferId, Position, SetId};
 use parking_lot::Mutex;
 
+use self::complaints::Complaints;
 use super::format::FileKey;
 use super::geometry::Geometry;
 use super::home::Home;
@@ -41,8 +43,8 @@ pub(crate) struct Buffer {
     pub(crate) is_rescued: bool,
     /// Its blocks may be larger than its layout says: zeros behind an article may be what fills the last of them.
     pub(crate) has_fills: AtomicBool,
-    /// What was wrong when it was opened, if anything.
-    complaint: Mutex<Option<String>>,
+    /// What people should know of it.
+    complaints: Complaints,
     pub(crate) read_only: bool,
     /// Stretches of which the log knows and that are not there.
     pub(crate) lacks: Mutex<Vec<Range<Position>>>,
@@ -115,7 +117,7 @@ impl Buffer {
             key: parts.key,
             is_rescued: parts.is_rescued,
             has_fills: AtomicBool::new(false),
-            complaint: Mutex::new(parts.complaint),
+            complaints: Complaints::from(parts.complaint),
             read_only: parts.read_only,
             lacks: Mutex::default(),
             retired: AtomicBool::new(false),
@@ -285,6 +287,7 @@ impl Buffer {
         self.sync(from..=end, given_up)?;
         // What was made, or synced by its directory, may be in the place of that.
         self.look()?;
+        self.unless_removed(from..=end)?;
         self.unsynced_from.store(u32::MAX, Ordering::SeqCst);
         Ok(())
     }
@@ -312,19 +315,19 @@ impl Buffer {
         self.given_up.load(Ordering::SeqCst)
     }
 
-    /// Notes what people should know of it.
+    /// Notes what people should know of it, beside what they should know already.
     pub(crate) fn complain(&self, why: String) {
-        *self.complaint.lock() = Some(why);
+        self.complaints.add(why);
     }
 
-    /// What was wrong when it was opened is mended.
-    pub(crate) fn is_mended(&self) {
-        *self.complaint.lock() = None;
+    /// What was told that begins with this is so no more.
+    pub(crate) fn is_mended(&self, told: &str) {
+        self.complaints.remove(told);
     }
 
-    /// What was wrong when it was opened, if anything.
+    /// What people should know of it, if anything.
     pub(crate) fn complaint(&self) -> Option<String> {
-        self.complaint.lock().clone()
+        self.complaints.said()
     }
 
     /// An error that says it is suspended.

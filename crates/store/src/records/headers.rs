@@ -103,10 +103,11 @@ pub(crate) fn left_as_it_is(why: &str) -> String {
     )
 }
 
+/// What is told of a header of which one copy is damaged begins with this.
+pub(crate) const ONE_DAMAGED: &str = "one copy of its header is damaged";
+
 fn one_damaged(why: &str) -> String {
-    format!(
-        "one copy of its header is damaged ({why}); the other is used, and a server writes it again"
-    )
+    format!("{ONE_DAMAGED} ({why}); the other is used, and a server writes it again")
 }
 
 /// The header as it was written last.
@@ -134,4 +135,27 @@ impl Written {
         (self.header, self.newest_at) = (next, at);
         Ok(())
     }
+
+    /// Writes both copies with later hints.
+    pub(crate) fn write_both(
+        &mut self,
+        file: &dyn File,
+        hints: Hints,
+    ) -> newsreel_host::Result<()> {
+        write_twice(file, || self.write(file, hints))
+    }
+}
+
+/// Has both copies written one after the other, so that one is sound at any moment.
+pub(crate) fn write_twice(
+    file: &dyn File,
+    mut write: impl FnMut() -> newsreel_host::Result<()>,
+) -> newsreel_host::Result<()> {
+    // What a batch wrote last must be safe before the other copy is touched.
+    file.sync_data()?;
+    for _ in 0..2 {
+        write()?;
+        file.sync_data()?;
+    }
+    Ok(())
 }

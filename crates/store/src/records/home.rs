@@ -73,6 +73,12 @@ pub(crate) trait Home: Send + Sync + Debug {
         Ok(())
     }
 
+    /// Why what was written in these cycles is lost with the process though its directory is there: a file of theirs is open, and no path
+    /// leads to it any more.
+    fn removed(&self, _cycles: RangeInclusive<u32>) -> Option<String> {
+        None
+    }
+
     /// Where the file of this cycle should lie, of one that is known and was not found; once for each, and never where somebody else may
     /// have removed it in due course.
     fn missing(&self, _cycle: u32) -> Option<PathBuf> {

@@ -17,6 +17,7 @@ use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{BLOCK_MIN, in_memory};
+use super::headers::ONE_DAMAGED;
 use super::home::FileRef;
 use super::mend::Mending;
 use super::packing::Unpacking;
@@ -175,6 +176,7 @@ impl BufferReader for Buffer {
             None => self.mend_dictionaries()?,
         };
         if let Some(found) = &found {
+            self.is_mended(ONE_DAMAGED);
             self.complain(found.clone());
         }
         Ok(found)

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, MemoryDisk, RealDisk, read_whole, replace_file};
+use newsreel_host::{Disk, MemoryDisk, OpenMode, RealDisk, read_whole, replace_file};
 use newsreel_store::conformance::{Log, Rig, config_of};
 use newsreel_store::{Access, Blocking, ReadError, Want};
 
-use crate::common::{ARTICLE, feed, recovered, sized};
+use crate::common::{ARTICLE, FILE, erase, feed, recovered, sized};
 
 const ROOM: u64 = 1 << 20;
 
@@ -49,14 +49,16 @@ fn a_segment_that_was_removed_is_told_of_once_it_is_asked_for() {
     let memory = Arc::new(MemoryDisk::new());
     let config = config_of("segment", ROOM);
     let mut rig = Rig::new(Arc::clone(&memory) as Arc<dyn Disk>, &config).unwrap();
-    feed(&mut rig, 3 * ROOM);
+    feed(&mut rig, 4 * ROOM);
     let rig = recovered(&rig, &config).unwrap();
     let buffer = &rig.reader.buffers()[0];
     assert_eq!(buffer.facts().complaint, None);
     let tokens: Vec<_> = rig.log.articles().map(|logged| logged.token).collect();
     let dir = Path::new("/spool/segments").join(&config.sets[0].name);
-    let path = dir.join("00000002.seg");
-    memory.remove(&path).unwrap();
+    let paths = ["00000002.seg", "00000003.seg"].map(|name| dir.join(name));
+    for path in &paths {
+        memory.remove(path).unwrap();
+    }
     let mut memory = Vec::new();
     let mut read = |cycle: u32| {
         let token = tokens.iter().find(|it| it.position().cycle() == cycle);
@@ -67,10 +69,117 @@ fn a_segment_that_was_removed_is_told_of_once_it_is_asked_for() {
     };
     assert!(matches!(read(1), Ok(())));
     assert_eq!(buffer.facts().complaint, None);
+    // One does not hide the other.
     assert!(matches!(read(2), Err(ReadError::Gone)));
+    assert!(matches!(read(3), Err(ReadError::Gone)));
     let told = buffer.facts().complaint.unwrap();
-    assert!(
-        told.starts_with(&format!("{} is not there", path.display())),
-        "{told}"
-    );
+    for path in paths {
+        let is_told = told.contains(&format!("{} is not there", path.display()));
+        assert!(is_told, "{told}");
+    }
+}
+
+/// All that came before the next segment was acknowledged, and gone at the next start.
+#[test]
+fn nothing_is_acknowledged_that_went_into_a_segment_that_was_removed() {
+    for is_replaced in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let config = config_of("segment", ROOM);
+        let rig = Rig::recover_in(
+            dir.path(),
+            Arc::clone(&disk),
+            &config,
+            Log::default(),
+            Access::Write,
+        );
+        let mut rig = rig.unwrap();
+        feed(&mut rig, ROOM / 8);
+        let segments = dir.path().join("segments").join(&config.sets[0].name);
+        let path = segments.join("00000001.seg");
+        RealDisk.remove(&path).unwrap();
+        if is_replaced {
+            replace_file(&RealDisk, &path, &[0; 5000]).unwrap();
+        }
+        rig.place(9000, ARTICLE).unwrap();
+        assert_eq!(rig.commit_with_repair(), Some(1), "{is_replaced}");
+        let facts = rig.reader.buffers()[0].facts();
+        assert_eq!(facts.suspended, None);
+        let why = facts.complaint.unwrap();
+        assert!(why.contains("was removed, or another file"), "{why}");
+        assert!(RealDisk.exists(&segments.join("00000002.seg")).unwrap());
+        // What came before is there as long as nobody closes it.
+        assert_eq!(rig.read_all().gone, 0);
+        let log = rig.log.clone();
+        drop(rig);
+        let rig = Rig::recover_in(dir.path(), disk, &config, log, Access::Write);
+        let rig = rig.unwrap();
+        let last = rig.log.articles().last().unwrap();
+        assert_eq!(last.number, 9000);
+        rig.read(last).unwrap();
+    }
+}
+
+/// Only what a batch wrote is looked for: an old one that is gone is no reason to take nothing.
+#[test]
+fn what_is_erased_in_an_old_segment_that_was_removed_suspends_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let mut config = config_of("segment", ROOM);
+    config.sets[0].erase_withdrawn = true;
+    let rig = Rig::recover_in(dir.path(), disk, &config, Log::default(), Access::Write);
+    let mut rig = rig.unwrap();
+    feed(&mut rig, 2 * ROOM);
+    let segments = dir.path().join("segments").join(&config.sets[0].name);
+    RealDisk.remove(&segments.join("00000001.seg")).unwrap();
+    let first = rig.log.articles().next().unwrap().token;
+    erase(&mut rig, first);
+    rig.place(9000, ARTICLE).unwrap();
+    rig.commit().unwrap();
+    let facts = rig.reader.buffers()[0].facts();
+    assert_eq!((facts.suspended, facts.complaint), (None, None));
+}
+
+/// Nobody told of it.
+#[test]
+fn a_start_tells_of_the_newest_segment_that_was_removed() {
+    let config = config_of("segment", ROOM);
+    for octets in [ROOM / 2, 2 * ROOM] {
+        let memory = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&memory) as Arc<dyn Disk>, &config).unwrap();
+        feed(&mut rig, octets);
+        let newest = rig.log.articles().last().unwrap().token;
+        let name = format!("{:08}.seg", newest.position().cycle());
+        let dir = Path::new("/spool/segments").join(&config.sets[0].name);
+        memory.remove(&dir.join(&name)).unwrap();
+        let disk = Arc::clone(&rig.disk);
+        for access in [Access::ReadOnly, Access::Write] {
+            let rig = Rig::recover(Arc::clone(&disk), &config, rig.log.clone(), access);
+            let told = rig.unwrap().reader.buffers()[0].facts().complaint.unwrap();
+            let what = match octets < ROOM {
+                true => "there are no segments any more".to_owned(),
+                false => format!("there is no {name}, the newest"),
+            };
+            assert!(told.contains(&what), "{told}");
+        }
+    }
+}
+
+/// What was written behind its end made holes, in front of which everything was lost, and all of it was acknowledged.
+#[test]
+fn a_cyclic_buffer_takes_nothing_once_its_file_was_cut() {
+    let memory = Arc::new(MemoryDisk::new());
+    let config = sized(ROOM);
+    let mut rig = Rig::new(Arc::clone(&memory) as Arc<dyn Disk>, &config).unwrap();
+    feed(&mut rig, ROOM / 8);
+    let file = memory.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+    file.set_len(ROOM / 2).unwrap();
+    rig.place(9000, ARTICLE).unwrap();
+    assert!(rig.commit().is_err());
+    let why = rig.reader.buffers()[0].facts().suspended.unwrap();
+    assert!(why.contains("was cut: it has 524288 octets"), "{why}");
+    file.set_len(ROOM).unwrap();
+    let mut rig = recovered(&rig, &config).unwrap();
+    rig.place(9000, ARTICLE).unwrap();
+    rig.commit().unwrap();
 }

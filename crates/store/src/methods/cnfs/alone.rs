@@ -158,7 +158,7 @@ fn look_for_gone(cyclic: &Cyclic) -> Result<()> {
     file.look_for_gone()?;
     if let Some(at) = buffer.notes_damaged_at() {
         let what = "what is noted behind it of articles that were withdrawn is damaged";
-        complain_too(buffer, &format!("{what} at {at:#x}"));
+        buffer.complain(format!("{what} at {at:#x}"));
     }
     Ok(())
 }
@@ -166,16 +166,9 @@ fn look_for_gone(cyclic: &Cyclic) -> Result<()> {
 /// Tells of copies of its dictionary that are damaged: its articles are whole as long as one is left.
 fn look_at_dictionary(Cyclic { buffer, file }: &Cyclic) -> Result<()> {
     if let Some(why) = dictionary_complaint(file.side(), &buffer.geometry())? {
-        complain_too(buffer, why);
+        buffer.complain(why.to_owned());
     }
     Ok(())
-}
-
-/// Tells of one thing more that is wrong with it.
-fn complain_too(buffer: &Buffer, why: &str) {
-    let other = buffer.complaint();
-    let other = other.map_or_else(String::new, |other| format!("{other}; "));
-    buffer.complain(format!("{other}{why}"));
 }
 
 /// A header that was made again for all of a file: what lies behind the end of a segment is no part of it.

@@ -159,11 +159,7 @@ pub(super) fn resize(
         header: larger,
         newest_at,
     };
-    for _ in 0..2 {
-        written.write(file.as_ref(), hints)?;
-        file.sync_data()?;
-    }
-    Ok(())
+    Ok(written.write_both(file.as_ref(), hints)?)
 }
 
 /// Makes room, written out as that of a new buffer is.

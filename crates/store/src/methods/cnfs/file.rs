@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use newsreel_host::{Disk, File, Op, OpenMode};
@@ -20,7 +20,7 @@ use crate::records::buffer::{Buffer, Parts};
 use crate::records::format::{FileHeader, FileKey, Hints, Narrowing};
 use crate::records::geometry::Geometry;
 use crate::records::gone::Gone;
-use crate::records::headers::{Headers, Written, read_headers};
+use crate::records::headers::{Headers, ONE_DAMAGED, Written, read_headers};
 use crate::records::home::{Away, FileRef, Kind};
 use crate::records::memory::Pool;
 use crate::records::packing::has_dictionary;
@@ -90,6 +90,8 @@ pub(crate) struct CyclicFile {
     /// The header it was opened with.
     opened: FileHeader,
     header: Mutex<Written>,
+    /// As long as the file is at least, while nobody cuts it; zero of a device.
+    len_min: AtomicU64,
     pub(super) starts: Mutex<Starts>,
     /// Held by who changes the bitmap.
     pub(super) bits: Mutex<()>,
@@ -117,7 +119,7 @@ enum Wrong {
 #[derive(Debug, Clone)]
 pub(crate) struct Cyclic {
     pub(crate) buffer: Arc<Buffer>,
-    pub(super) file: Arc<CyclicFile>,
+    pub(crate) file: Arc<CyclicFile>,
 }
 
 impl Cyclic {
@@ -149,8 +151,13 @@ impl Cyclic {
         // More than the buffer has room for is overwritten.
         let room = usize::try_from(geometry.capacity()).unwrap_or(usize::MAX);
         let recent = Recent::new(owner.recent_octets.min(room), Arc::clone(owner.pool));
+        let len_min = match file.is_device()? {
+            true => 0,
+            false => len.min(header.octets),
+        };
         let home = Arc::new(CyclicFile {
             file,
+            len_min: AtomicU64::new(len_min),
             side: disk.open(owner.path, mode)?,
             key: FileKey::of(&header.uuid),
             starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
@@ -201,12 +208,7 @@ impl CyclicFile {
     }
 
     fn write_both(&self, written: &mut Written, hints: Hints) -> newsreel_host::Result<()> {
-        // What a batch wrote last must be safe before the other copy is touched.
-        self.side.sync_data()?;
-        for _ in 0..2 {
-            written.write(self.side.as_ref(), hints)?;
-            self.side.sync_data()?;
-        }
+        written.write_both(self.side.as_ref(), hints)?;
         self.is_header_due.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -235,6 +237,10 @@ impl CyclicFile {
         write_before(self.side(), &resized, &after)?;
         self.side.sync_all()?;
         written.header = resized;
+        if self.len_min.load(Ordering::Acquire) > 0 {
+            // Its room was made before, and a file that has become smaller is cut later.
+            self.len_min.store(octets, Ordering::Release);
+        }
         let hints = written.header.hints;
         self.write_both(&mut written, hints)?;
         Ok(Some(after.data_end))
@@ -291,7 +297,7 @@ impl CyclicFile {
     }
 
     /// Its header as it was written last.
-    pub(super) fn header(&self) -> FileHeader {
+    pub(crate) fn header(&self) -> FileHeader {
         self.header.lock().header.clone()
     }
 
@@ -330,22 +336,29 @@ impl Home for CyclicFile {
     }
 
     fn look(&self) -> std::result::Result<(), Away> {
-        // Whether it is there is not told by a path that cannot be looked at.
-        if self.file.is_in_place().unwrap_or(true) {
-            return Ok(());
-        }
         let path = self.file.path();
+        let shown = path.display();
+        // Whether it is there is not told by a path that cannot be looked at.
+        let why = if !self.file.is_in_place().unwrap_or(true) {
+            format!(
+                "{shown} was removed, or another file was put in its place: nothing more is written to it. What was there can be read and copied \
+                 while this server runs (`/proc/{}/fd`, marked as deleted); put it back, and start the server again",
+                std::process::id()
+            )
+        } else if let Some((len, octets)) = self.cut() {
+            format!(
+                "{shown} was cut: it has {len} octets, and had {octets}: nothing more is written to it. `truncate -s {octets} '{shown}'` gives \
+                 it its size back, with what is left in it; then start the server again, and `newsreel store scrub` says what is lost"
+            )
+        } else {
+            return Ok(());
+        };
         Err(Away {
             error: newsreel_host::Error::NotFound {
                 op: Op::Stat,
                 path: path.to_path_buf(),
             },
-            why: format!(
-                "{} was removed, or another file was put in its place: nothing more is written to it. What was there can be read and copied \
-                 while this server runs (`/proc/{}/fd`, marked as deleted); put it back, and start the server again",
-                path.display(),
-                std::process::id()
-            ),
+            why,
         })
     }
 
@@ -523,6 +536,13 @@ impl Home for CyclicFile {
 }
 
 impl CyclicFile {
+    /// Where somebody cut the file: how long it is, and how long it should be.
+    fn cut(&self) -> Option<(u64, u64)> {
+        let octets = self.len_min.load(Ordering::Acquire);
+        let len = (octets > 0).then(|| self.file.len())?.ok()?;
+        (len < octets).then_some((len, octets))
+    }
+
     /// Clears the bits that are set where no article can begin: where headers and bitmap lie, and behind the end.
     fn mend_outside(&self, may_write: bool) -> Result<Option<String>> {
         let header = self.header();
@@ -557,7 +577,7 @@ impl CyclicFile {
             return Ok(None);
         };
         let what = match wrong {
-            Wrong::One => "one copy of its header is damaged",
+            Wrong::One => ONE_DAMAGED,
             Wrong::Both => "both copies of its header are damaged",
             Wrong::Foreign => {
                 let why = "its header is that of another buffer: somebody has written over it; it is left as it is";

@@ -91,11 +91,7 @@ pub(super) fn note(disk: &dyn Disk, owner: &Owner<'_>) -> Result<()> {
         ..header
     };
     let mut written = Written { header, newest_at };
-    for _ in 0..2 {
-        written.write(file.as_ref(), hints)?;
-        file.sync_data()?;
-    }
-    Ok(())
+    Ok(written.write_both(file.as_ref(), hints)?)
 }
 
 /// Gives a buffer its smaller size, if nothing is alive behind that; by the sequencer.  Whether its file is to be cut.

@@ -23,7 +23,7 @@ use crate::records::Home;
 use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
 use crate::records::geometry::Geometry;
 use crate::records::gone::Gone;
-use crate::records::headers::{Headers, Written, read_headers};
+use crate::records::headers::{Headers, Written, read_headers, write_twice};
 use crate::records::home::{Away, FileRef, Kind};
 
 /// The smallest segment, octets.
@@ -199,6 +199,23 @@ impl Segments {
         newest.is_none_or(|newest| *newest < cycle)
     }
 
+    /// What is to be told where the newest files are not there, up to this one, though articles were in them.
+    pub(super) fn newest_missing(&self, cycle: u32) -> newsreel_host::Result<Option<String>> {
+        // A server may have made it since its directory was looked at.
+        if !self.is_missing(cycle) || self.disk.exists(&path_of(&self.dir, cycle))? {
+            return Ok(None);
+        }
+        let what = match self.are_none() {
+            true => "there are no segments any more, so their disk may not be mounted".to_owned(),
+            false => format!("there is no {cycle:08}.seg, the newest, but files in front of it"),
+        };
+        Ok(Some(format!(
+            "{}: {what}: what was in there is lost if somebody removed it; put it back and start again, or see `newsreel store scrub` for \
+             what is lost",
+            self.dir.display()
+        )))
+    }
+
     /// The cycle of the oldest file, if none from this one up to it is there, whatever it is; and how many are, where it is sure that some
     /// were there together with those.
     pub(super) fn missing_from(&self, first: u32) -> Result<Option<(u32, Option<u32>)>> {
@@ -310,12 +327,18 @@ impl Segments {
             return Ok(());
         };
         let file = self.beside(newest)?;
-        let hints = self.of_cycle(newest, hints);
-        for _ in 0..2 {
-            self.inner.lock().header.write(&*file, hints)?;
-            file.sync_data()?;
+        write_twice(&*file, || self.write_header(newest, &*file, hints))
+    }
+
+    /// Brings one copy of the header of this cycle's file up to date, if it is still the newest: the header of the next one is not for it.
+    fn write_header(&self, cycle: u32, file: &dyn File, hints: Hints) -> newsreel_host::Result<()> {
+        let hints = self.of_cycle(cycle, hints);
+        let mut inner = self.inner.lock();
+        let newest = inner.files.last_key_value();
+        if newest.is_none_or(|(newest, _)| *newest != cycle) {
+            return Ok(());
         }
-        Ok(())
+        inner.header.write(file, hints)
     }
 
     /// Articles were withdrawn: their files say so from the next checkpoint on.
@@ -509,6 +532,8 @@ impl Home for Segments {
         }
         if let Some(held) = inner.files.get_mut(&cycle) {
             held.open = Some(Arc::clone(&file));
+            // It is there; whether it goes again is another matter.
+            held.is_told = false;
         }
         Ok(FileRef::Held(file))
     }
@@ -534,6 +559,21 @@ impl Home for Segments {
             why: mark.said(&error),
             error,
         })
+    }
+
+    fn removed(&self, cycles: RangeInclusive<u32>) -> Option<String> {
+        let inner = self.inner.lock();
+        let mut open = inner.files.range(cycles);
+        // Whether it is there is not told by a path that cannot be looked at.
+        let is_removed = |file: &Arc<dyn File>| !file.is_in_place().unwrap_or(true);
+        let removed = open.find_map(|(_, held)| held.open.as_ref().filter(|file| is_removed(file)));
+        Some(format!(
+            "{} was removed, or another file was put in its place, while articles were written to it: those that come go to the next one. \
+             What was acknowledged before can be read, and copied, while this server runs (`/proc/{}/fd`, marked as deleted), and is lost \
+             with its end unless the copy is put there before the next start",
+            removed?.path().display(),
+            std::process::id()
+        ))
     }
 
     fn missing(&self, cycle: u32) -> Option<PathBuf> {
@@ -694,8 +734,8 @@ impl Home for Segments {
         let Some(newest) = self.newest_to_write() else {
             return Ok(());
         };
-        let (file, hints) = (self.file(newest)?, self.of_cycle(newest, hints));
-        self.inner.lock().header.write(&*file, hints)
+        let file = self.file(newest)?;
+        self.write_header(newest, &*file, hints)
     }
 
     fn placed(&self, starts: &mut Vec<Position>) {
@@ -731,3 +771,6 @@ pub(super) fn first_header(header: FileHeader, geometry: &Geometry) -> FileHeade
 pub(super) fn key_of(header: &FileHeader) -> FileKey {
     FileKey::of(&header.uuid)
 }
+
+#[cfg(test)]
+mod tests;

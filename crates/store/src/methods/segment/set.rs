@@ -117,6 +117,24 @@ impl SegmentSet {
         }
     }
 
+    /// Looks whether the newest file is not there, or none is.  Of a catalogue it is told how much of it is lost.
+    fn look_for_newest(&self) -> Result<()> {
+        let filling = &self.filling;
+        let (buffer, cycle) = (&filling.buffer, filling.cycle());
+        let has_articles = match self.files.are_none() {
+            true => filling.has_begun(),
+            false => !filling.begins_cycle(),
+        };
+        if has_articles
+            && self.files.kind().is_of_articles
+            && let Some(why) = self.files.newest_missing(cycle)?
+        {
+            tracing::error!(set = buffer.name, "{why}");
+            buffer.complain(why);
+        }
+        Ok(())
+    }
+
     /// Looks whether the oldest files are not there while others are: nothing can be read of what was in them, so it goes with the first
     /// commit.  Where as many are missing as are there a disk may be, and where those that are there were made when all of the missing ones
     /// were away it was one: then nothing goes before its turn.  Of a catalogue the articles are there, and their cards can be made again.
@@ -321,12 +339,7 @@ impl StorageMethod for SegmentSet {
             tracing::warn!(set = buffer.name, "{complaint}");
             buffer.complain(complaint);
         }
-        if self.files.are_none() && self.filling.has_begun() {
-            tracing::warn!(
-                set = buffer.name,
-                "there are no segments any more: they were removed, or their disk is not mounted"
-            );
-        }
+        self.look_for_newest()?;
         if is_trusted {
             self.look_for_oldest()?;
         }

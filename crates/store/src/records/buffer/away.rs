@@ -3,6 +3,7 @@
 //! Looked at before anything is called lost or removed, and when something was written; not by a read that finds what it wants.  While it
 //! is not there the buffer is suspended; who places articles has it go on.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
 use super::Buffer;
@@ -29,10 +30,25 @@ impl Buffer {
                 tracing::error!(
                     buffer = self.name,
                     why = away.why,
-                    "the directory or the file of a buffer is not there"
+                    "the directory or the file of a buffer is not as it was"
                 );
             }
         })
+    }
+
+    /// Looks whether the files are there in which a batch was written; where one is not, nothing more comes into it.
+    ///
+    /// # Errors
+    /// That it is not.
+    pub(super) fn unless_removed(&self, cycles: RangeInclusive<u32>) -> Result<()> {
+        let Some(why) = self.home.removed(cycles) else {
+            return Ok(());
+        };
+        tracing::error!(buffer = self.name, "{why}");
+        self.suspend(&why);
+        // It goes on in the next one; what is to be done about this one stays to be told.
+        self.complain(why.clone());
+        Err(self.refusal(why))
     }
 
     /// What is not there is gone, unless the directory is not there in which it should be.

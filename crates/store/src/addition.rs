@@ -150,7 +150,7 @@ impl Addition {
         }
         let mut filling = Filling::new(Arc::clone(&cyclic.buffer));
         filling.resume(None, Sequence::ZERO)?;
-        self.retirement.enter(&cyclic.buffer)?;
+        self.retirement.enter(&cyclic)?;
         cyclic.buffer.take_memory();
         Ok(NewBuffer {
             set: id,

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::config::StoreConfig;
 use crate::error::{Error, Result};
 use crate::method::CheckpointWrite;
-use crate::methods::cnfs;
+use crate::methods::cnfs::{self, Cyclic};
 use crate::records::buffer::Buffer;
 use crate::register::{Register, Standing};
 use crate::store::Access;
@@ -81,9 +81,10 @@ impl Retirement {
     }
 
     /// A cyclic buffer was made: the register has it when this returns.
-    pub(crate) fn enter(&self, buffer: &Buffer) -> Result<()> {
-        let mut register = self.register.lock();
+    pub(crate) fn enter(&self, cyclic: &Cyclic) -> Result<()> {
+        let (buffer, mut register) = (&cyclic.buffer, self.register.lock());
         register.enter(buffer.id, cnfs::NAME, &buffer.name)?;
+        register.set_uuid(&buffer.name, cyclic.file.header().uuid);
         register.save(self.disk.as_ref())
     }
 

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, FaultyDisk, MemoryDisk};
+use newsreel_host::{Disk, FaultyDisk, MemoryDisk, read_whole};
 use newsreel_store::conformance::{Rig, config_of};
 use newsreel_store::{Access, BufferConfig, SetOrder, StoreConfig, StoreReader};
 
 use crate::common::{ARTICLE, feed, recovered};
 
 const ROOM: u64 = 1 << 20;
+const REGISTER: &str = "/spool/buffers/register";
 
 /// The same with one buffer more, in the middle.
 fn with(config: &StoreConfig, name: &str) -> StoreConfig {
@@ -52,6 +53,10 @@ fn an_added_buffer_takes_its_share_and_a_restart_knows_it() {
         let config = with(&before, "C9");
         let there = rig.read_all();
         add(&mut rig, &config, "C9").unwrap();
+        // With what its records are signed with: its header may be lost before the next start.
+        let register = read_whole(rig.disk.as_ref(), Path::new(REGISTER), 4096).unwrap();
+        let register = String::from_utf8(register).unwrap();
+        assert!(register.contains(" C9 uuid="), "{register}");
         rig.commit().unwrap();
         assert_eq!(share(&rig, "C9"), 0);
         assert_eq!(rig.read_all().read, there.read + 1);

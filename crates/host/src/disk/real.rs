@@ -643,13 +643,7 @@ impl File for RealFile {
     fn is_in_place(&self) -> Result<bool> {
         let wrong = |error| Error::from_io(Op::Stat, &self.path, error);
         let ours = self.file.metadata().map_err(wrong)?;
-        match fs::metadata(&self.path) {
-            // The node of a device may be made anew.
-            Ok(there) if ours.file_type().is_block_device() => Ok(there.rdev() == ours.rdev()),
-            Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(wrong(error)),
-        }
+        leads_to(&ours, fs::metadata(&self.path)).map_err(wrong)
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -714,6 +708,24 @@ impl File for RealFile {
     }
 }
 
+/// Whether what lies at the path of an open file is that file.
+fn leads_to(ours: &fs::Metadata, there: io::Result<fs::Metadata>) -> io::Result<bool> {
+    if ours.file_type().is_block_device() {
+        // Its node may be made anew, or away for a moment: only another device is another one.
+        let is_other = |there: fs::Metadata| {
+            there.file_type().is_block_device() && there.rdev() != ours.rdev()
+        };
+        return Ok(!there.is_ok_and(is_other));
+    }
+    match there.map_err(|error| (Errno::from_io_error(&error), error)) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err((Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP), _)) => Ok(false),
+        // No path leads to it.
+        Err(_) if ours.nlink() == 0 => Ok(false),
+        Err((_, error)) => Err(error),
+    }
+}
+
 /// Octets of `group` before `part`, which is one of its elements.
 fn wanted_before(group: &[IoSlice<'_>], part: &IoSlice<'_>) -> usize {
     group
@@ -721,4 +733,25 @@ fn wanted_before(group: &[IoSlice<'_>], part: &IoSlice<'_>) -> usize {
         .take_while(|other| !std::ptr::eq(*other, part))
         .map(|other| other.len())
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer on a device took nothing more until the next start when its node was away for a moment.
+    #[test]
+    fn a_device_is_in_place_until_its_path_leads_to_another() {
+        let nodes = fs::read_dir("/dev").unwrap();
+        let nodes = nodes.map(|node| fs::metadata(node.unwrap().path()));
+        let is_device = |node: &fs::Metadata| node.file_type().is_block_device();
+        let mut devices = nodes.filter_map(|node| node.ok().filter(is_device));
+        let Some(ours) = devices.next() else { return };
+        assert!(leads_to(&ours, Err(Errno::NOENT.into())).unwrap());
+        assert!(leads_to(&ours, fs::metadata("/dev/null")).unwrap());
+        let is_other = |node: &fs::Metadata| node.rdev() != ours.rdev();
+        if let Some(other) = devices.find(is_other) {
+            assert!(!leads_to(&ours, Ok(other)).unwrap());
+        }
+    }
 }

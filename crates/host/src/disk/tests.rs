@@ -665,3 +665,28 @@ fn what_was_opened_to_be_read_is_not_written() {
     file.write_direct_at(&page, 0).unwrap();
     assert_eq!(read_all(&*file), [2; 4096]);
 }
+
+/// Whether it is was not known of a path that leads through a file, and what was written was acknowledged.
+#[test]
+fn a_file_that_no_path_leads_to_is_not_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sub, aside) = (dir.path().join("sub"), dir.path().join("aside"));
+    for is_kept in [false, true] {
+        RealDisk.create_dir_all(&sub).unwrap();
+        let path = sub.join("a");
+        let file = RealDisk.open(&path, OpenMode::CreateNew).unwrap();
+        assert!(file.is_in_place().unwrap());
+        match is_kept {
+            true => RealDisk.rename(&path, &aside).unwrap(),
+            false => RealDisk.remove(&path).unwrap(),
+        }
+        assert!(!file.is_in_place().unwrap());
+        std::fs::remove_dir(&sub).unwrap();
+        RealDisk.open(&sub, OpenMode::CreateNew).unwrap();
+        assert!(!file.is_in_place().unwrap(), "{is_kept}");
+        RealDisk.remove(&sub).unwrap();
+        std::os::unix::fs::symlink(&sub, &sub).unwrap();
+        assert!(!file.is_in_place().unwrap(), "{is_kept}");
+        RealDisk.remove(&sub).unwrap();
+    }
+}

@@ -60,17 +60,12 @@ impl Comparison {
         tell: &mut dyn FnMut(String),
     ) -> Result<()> {
         if let Some((stretch, is_record)) = scanned.and_then(|it| self.stretch_of(it)) {
-            if stretch.start.cycle() != self.from.cycle() {
-                let end = Position::checked(self.from.cycle(), self.from.offset().max(OFFSET_MAX));
-                self.compare(end.unwrap_or(self.from), tell)?;
-                let data_start = self.reader.facts().data_offset;
-                let start = Position::checked(stretch.start.cycle(), data_start);
-                self.from = start.unwrap_or(stretch.start);
-            }
+            self.turn_to(stretch.start.cycle(), tell)?;
             self.met.push((stretch, is_record));
         }
         scan.take_gaps(&mut self.gaps);
         if self.met.len() >= COMPARED_AT_ONCE || scanned.is_none() {
+            self.turn_to(scan.at().cycle(), tell)?;
             self.compare(scan.at(), tell)?;
         }
         for gap in std::mem::take(&mut self.gaps) {
@@ -108,8 +103,8 @@ impl Comparison {
     /// Tells of bits where no article can begin.
     fn tell_of_bits(&mut self, tell: &mut dyn FnMut(String)) -> Result<()> {
         let facts = self.reader.facts();
-        // Of an older cycle nothing is in front of where the newest one stands.
-        let [from, to] = [0, facts.data_offset].map(|at| Position::checked(facts.cycle, at));
+        // These are no cycle's own, and of the first one a bitmap tells wherever it ends.
+        let [from, to] = [0, facts.data_offset].map(|at| Position::checked(1, at));
         if let (Some(from), Some(to)) = (from, to) {
             self.in_front = self.reader.bits(from..to)?.map_or(0, |bits| bits.len()) as u64;
         }
@@ -126,6 +121,18 @@ impl Comparison {
                 self.inside
             ));
         }
+        Ok(())
+    }
+
+    /// Goes on in this cycle, from its start, if it is another.
+    fn turn_to(&mut self, cycle: u32, tell: &mut dyn FnMut(String)) -> Result<()> {
+        if cycle == self.from.cycle() {
+            return Ok(());
+        }
+        let end = Position::checked(self.from.cycle(), self.from.offset().max(OFFSET_MAX));
+        self.compare(end.unwrap_or(self.from), tell)?;
+        let start = Position::checked(cycle, self.reader.facts().data_offset);
+        self.from = start.unwrap_or(self.from);
         Ok(())
     }
 

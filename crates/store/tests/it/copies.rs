@@ -7,8 +7,8 @@ use newsreel_host::{
     Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode, replace_file,
 };
 use newsreel_store::conformance::{Rig, config_of};
-use newsreel_store::{Access, ScanRange, Scanned, open_alone};
-use newsreel_wire::{POSITION_UNIT, Position};
+use newsreel_store::{Access, Comparison, ScanRange, Scanned, open_alone};
+use newsreel_wire::{POSITION_UNIT, Position, Token};
 
 use crate::common::{ARTICLE, FILE, erase, feed, sized};
 
@@ -575,4 +575,66 @@ fn what_another_buffer_left_is_no_room_for_a_sparse_one() {
                 .contains(refusal.unwrap_or_default())
         );
     }
+}
+
+/// What a walk is told of a buffer by its bitmap.
+fn compared(rig: &Rig) -> Vec<String> {
+    let reader = Arc::clone(rig.reader.buffers()[0]);
+    let mut scan = Arc::clone(&reader).scan(ScanRange::Live);
+    let (mut comparison, mut told) = (Comparison::new(&reader, scan.at()), Vec::new());
+    loop {
+        let scanned = scan.step().unwrap();
+        let mut tell = |what| told.push(what);
+        comparison
+            .look(scan.as_mut(), scanned.as_ref(), &mut tell)
+            .unwrap();
+        if scanned.is_none() {
+            return told;
+        }
+    }
+}
+
+/// Articles were left out for bits that nobody called damaged.
+#[test]
+fn bits_in_front_of_all_articles_are_told_of_a_bitmap_that_ends_a_cycle_before() {
+    let disk = Arc::new(MemoryDisk::new());
+    let mut rig = Rig::new(Arc::clone(&disk) as Arc<dyn Disk>, &sized(ROOM)).unwrap();
+    feed(&mut rig, ROOM / 2);
+    rig.checkpoint().unwrap();
+    assert_eq!(compared(&rig), [""; 0]);
+    let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+    file.write_at(&[0xff], 2 * PAGE).unwrap();
+    for _ in 0..2 {
+        let told = compared(&rig);
+        let is_told = |what: &String| what.contains("in front of 0x") && what.ends_with(": 8");
+        assert!(told.iter().any(is_told), "{told:?}");
+        feed(&mut rig, ROOM * 5 / 8);
+    }
+    assert_eq!(rig.reader.facts()[0].cycle, 2);
+}
+
+/// Where nothing was met of the cycle that had begun, the end of the one before was not compared.
+#[test]
+fn the_end_of_a_cycle_is_compared_where_nothing_of_the_next_is_met() {
+    let disk = Arc::new(MemoryDisk::new());
+    let mut config = sized(ROOM);
+    config.sets[0].erase_withdrawn = true;
+    let mut rig = Rig::new(Arc::clone(&disk) as Arc<dyn Disk>, &config).unwrap();
+    let mut tokens: Vec<Token> = Vec::new();
+    while tokens.last().is_none_or(|it| it.position().cycle() < 2) {
+        let number = tokens.len() as u64;
+        tokens.push(rig.place(number, 3 * PAGE as usize).unwrap());
+        rig.commit().unwrap();
+    }
+    rig.checkpoint().unwrap();
+    erase(&mut rig, tokens[tokens.len() - 1]);
+    assert_eq!(compared(&rig), [""; 0]);
+    let [from, to] = [10, 11].map(|back| tokens[tokens.len() - back].position().offset());
+    let (from, to) = (to, from);
+    let file = disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap();
+    let octets = usize::try_from(to - from).unwrap();
+    file.write_at(&vec![0; octets], from).unwrap();
+    let told = compared(&rig);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("by the bitmap it should be"), "{told:?}");
 }

@@ -125,14 +125,15 @@ impl Sequencer {
         if !commit.frame.is_empty() {
             let last = commit.frame.last();
             self.store.recycle(&mut commit.writes);
-            let (withdrawn, writes) = (&commit.withdrawn, &mut self.open.writes);
-            self.store.withdrawn(withdrawn, writes);
             if let Err(error) = self.applier.records(commit.frame.records()) {
                 // We wrote these records ourselves: this is a defect, not bad luck.  Nothing is
                 // lost, the log has it; stop taking more.
                 tracing::error!(%error, "a committed record cannot be applied");
                 self.break_down(error.to_string());
             }
+            // The history knows it before the bit of one goes, which a scrub looks at (see `scrub_bits`).
+            let (withdrawn, writes) = (&commit.withdrawn, &mut self.open.writes);
+            self.store.withdrawn(withdrawn, writes);
             self.unsettled.retain(|_, change| change.sequence > last);
             if commit.moves {
                 self.shared

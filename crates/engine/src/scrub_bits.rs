@@ -21,6 +21,23 @@ const DOUBTFUL_MAX: usize = 1 << 16;
 /// So many gaps of a buffer are kept in mind.
 pub(crate) const GAPS_MAX: usize = KNOWN_MAX;
 
+/// Writes bits as they should be; whether it may.  What was withdrawn since that was compared may have lost its bit before it got it here, so
+/// that is asked once more: who has it lose its bit behind the answer told the history before.
+fn write(
+    buffer: &dyn BufferReader,
+    wrong: &WrongBits,
+    is_wanted: &dyn Fn(&Position) -> bool,
+) -> Result<bool, newsreel_store::Error> {
+    let is_written = buffer.mend_bits(wrong)?;
+    let withdrawn = wrong.missing.iter().filter(|at| !is_wanted(at));
+    let extra: Vec<Position> = withdrawn.copied().collect();
+    if is_written && !extra.is_empty() {
+        let missing = Vec::new();
+        buffer.mend_bits(&WrongBits { missing, extra })?;
+    }
+    Ok(is_written)
+}
+
 /// What the scrub has passed since it looked last, and what it found.
 #[derive(Debug)]
 pub(crate) struct Bits {
@@ -154,7 +171,7 @@ impl Bits {
         });
         let count = (wrong.missing.len() + wrong.extra.len()) as u64;
         if count > 0 {
-            self.is_written &= buffer.mend_bits(&wrong)?;
+            self.is_written &= write(buffer.as_ref(), &wrong, &is_wanted)?;
             self.wrong += count;
         }
         Ok(())
@@ -270,5 +287,45 @@ impl Bits {
         Some(format!(
             "buffer {buffer}: its bitmap was wrong at {wrong} of its bits; {done}"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_host::MemoryDisk;
+    use newsreel_store::conformance::{Rig, config_of};
+
+    use super::*;
+
+    /// Nothing ever cleared it again.
+    #[test]
+    fn what_was_withdrawn_since_it_was_compared_has_no_bit() {
+        let config = config_of("cnfs", 1 << 20);
+        let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+        let token = rig.place(1, 2000).unwrap();
+        rig.commit().unwrap();
+        let mut writes = Vec::new();
+        rig.store.withdrawn(&[token], &mut writes);
+        rig.checkpoint().unwrap();
+        let start = token.position();
+        let stretch = start..Position::new(start.cycle(), start.offset() + 64);
+        let buffers = rig.reader.buffers();
+        let mut buffers = buffers.iter();
+        let buffer = buffers.find(|it| it.id() == token.buffer()).unwrap();
+        let missing = || {
+            buffer
+                .wrong_bits(stretch.clone(), &[start])
+                .unwrap()
+                .missing
+        };
+        assert_eq!(missing(), [start]);
+        let compared = WrongBits {
+            missing: vec![start],
+            extra: Vec::new(),
+        };
+        assert!(write(buffer.as_ref(), &compared, &|_| false).unwrap());
+        assert_eq!(missing(), [start]);
+        assert!(write(buffer.as_ref(), &compared, &|_| true).unwrap());
+        assert_eq!(missing(), []);
     }
 }

@@ -83,8 +83,12 @@ impl Told {
     /// What is told of an order to a directory from now on.
     pub(crate) fn tell(&self, uid: u32, (node, order): (u64, &OsStr), what: Value) {
         let mut users = self.0.lock();
+        // Whoever asks is told what came last, whoever ordered that.
+        users.retain(|_, all| {
+            all.retain(|(of, name, _)| *of != node || name != order);
+            !all.is_empty()
+        });
         let all = users.entry(uid).or_default();
-        all.retain(|(of, name, _)| *of != node || name != order);
         all.push_back((node, order.to_owned(), what));
         if all.len() > TOLD_MAX {
             all.pop_front();
@@ -181,6 +185,10 @@ mod tests {
         assert!(told.0.lock()[&7].len() <= TOLD_MAX);
         // Others push out nothing.
         assert_eq!(of(5, "a").as_deref(), Some("\"of another user\""));
+        told.tell(7, (5, "a".as_ref()), json!("of the last"));
+        assert_eq!(of(5, "a").as_deref(), Some("\"of the last\""));
+        told.tell(0, (5, "a".as_ref()), json!("of root"));
+        assert_eq!(of(5, "a").as_deref(), Some("\"of root\""));
         told.drop(199);
         assert_eq!(of(199, "a"), None);
         told.drop(5);

@@ -498,7 +498,9 @@ fn what_is_known_costs_little() {
     // What it asked for, not the pages of its program, which the kernel takes and gives back as memory is needed.
     let own = || {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let mut asked_for = status.lines().filter_map(|line| line.strip_prefix("RssAnon:"));
+        let mut asked_for = status
+            .lines()
+            .filter_map(|line| line.strip_prefix("RssAnon:"));
         let kib = asked_for.next().unwrap().trim().trim_end_matches(" kB");
         let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
         (kib.parse::<u64>().unwrap() << 10, open)

@@ -311,17 +311,11 @@ fn serve(options: &Options, announce: bool, log: Option<&Path>) -> Result<()> {
             served
         })
         .context("cannot start a thread")?;
-    let said = if is_for_everybody {
-        READY
-    } else {
-        READY_FOR_ONE
-    };
-    if let Some(errors) = errors {
-        // Whoever started this reads no further.
-        errors.begin().context("cannot write the log (--log)")?;
-        output::text(&format!("{said}\n"))?;
-    } else if !is_for_everybody {
-        output::warning(FOR_ONE);
+    if let Err(error) = say_that_it_serves(errors, is_for_everybody) {
+        // Nobody knows of it: it does not stay behind without its server.
+        unmounter.unmount()?;
+        let _ = server.join();
+        return Err(error);
     }
     runtime.block_on(async {
         let signalled = async || {
@@ -339,6 +333,21 @@ fn serve(options: &Options, announce: bool, log: Option<&Path>) -> Result<()> {
         Ok(served) => Ok(served?),
         Err(_) => bail!("the thread that served the mount broke"),
     }
+}
+
+/// Says it to whoever started this, who reads no further.
+fn say_that_it_serves(errors: Option<process::Errors>, is_for_everybody: bool) -> Result<()> {
+    let said = match is_for_everybody {
+        true => READY,
+        false => READY_FOR_ONE,
+    };
+    if let Some(errors) = errors {
+        errors.begin().context("cannot write the log (--log)")?;
+        output::text(&format!("{said}\n"))?;
+    } else if !is_for_everybody {
+        output::warning(FOR_ONE);
+    }
+    Ok(())
 }
 
 /// Unmounts when a signal comes.  What lies elsewhere by then, or under something, ends with its last user, or with one

@@ -9,7 +9,8 @@ use newsreel_host::{Folder, mounts};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Waits until the server has ended, so that the directory can be converted at once.\n\n\
+    after_help = "Waits until the server has ended, so that the directory can be converted at once; but not for that of a mount with \
+                        --shared, beside which others may go on.\n\n\
                         Example:\n  newsreel usenetfs umount /mnt"
 )]
 pub(crate) struct Args {

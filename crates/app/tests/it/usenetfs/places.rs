@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::{Place, names};
-use crate::spool::said;
+use crate::spool::{newsreel, said};
 
 fn system(program: &str, words: &[&str], at: &Path) {
     said(Command::new(program).args(words).arg(at).output().unwrap()).unwrap();
@@ -299,4 +299,20 @@ fn what_is_in_use_is_said_to_be() {
     assert!(refused.contains("is in use; --lazy"), "{refused}");
     drop(open);
     place.run(&["umount", "@mnt"]).unwrap();
+}
+
+/// Its mount stayed behind without a server.
+#[test]
+fn a_server_that_cannot_say_that_it_serves_takes_its_mount_off() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::write(place.lower("file"), "text").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = newsreel();
+    command.args(["usenetfs", "mount", "--foreground", "--announce"]);
+    command.arg(place.lower("")).arg(place.path(""));
+    command.stdout(writer).status().unwrap();
+    assert_eq!(names(&place.path("")), [""; 0]);
 }

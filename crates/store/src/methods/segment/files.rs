@@ -4,25 +4,26 @@
 //! file that somebody removed has no articles any more, and costs nobody else anything.  One that is not what its name says
 //! (see `standing`) is read as what it is and neither written nor removed.
 
+mod going;
+mod making;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use newsreel_host::{Disk, ErrorKind, File, Op, OpenMode, set_aside};
-use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
+use newsreel_host::{Disk, ErrorKind, File, Op, OpenMode};
+use newsreel_wire::{Position, UnixTime};
 use parking_lot::Mutex;
 
-use super::names::{UNFINISHED, cycle_of, list, path_of};
-use super::standing::{Standing, standing};
+use super::names::{cycle_of, list, path_of};
+use super::standing::Standing;
 use crate::error::{PlaceError, Result};
 use crate::mark::Mark;
-use crate::methods::cnfs::STARTS_MAX;
 use crate::records::Home;
-use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
+use crate::records::format::{FileHeader, FileKey, Hints};
 use crate::records::geometry::Geometry;
-use crate::records::gone::Gone;
 use crate::records::headers::{Headers, Written, read_headers, write_twice};
 use crate::records::home::{Away, FileRef, Kind};
 
@@ -273,54 +274,6 @@ impl Segments {
         }
     }
 
-    /// Removes the files below a cycle; while their directory is not there they stay, for the next time.
-    pub(super) fn remove_below(&self, cycle: u32) {
-        if self.look().is_err() {
-            return;
-        }
-        let mut inner = self.inner.lock();
-        let kept = inner.files.split_off(&cycle);
-        let gone = std::mem::replace(&mut inner.files, kept);
-        let ours = inner.header.header.clone();
-        drop(inner);
-        for (cycle, held) in gone {
-            let path = &held.path;
-            if let Err(why) = self.may_remove(cycle, &held, &ours) {
-                tracing::error!(path = %path.display(), why, "a segment whose turn has come is not removed; move it elsewhere");
-                continue;
-            }
-            match self.disk.remove(path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    tracing::error!(%error, "a dropped segment cannot be removed");
-                }
-                _ => tracing::info!(path = %path.display(), "a segment is dropped"),
-            }
-        }
-    }
-
-    /// Whether a file is what its name says, looked at once more: it may have been put there since.
-    fn may_remove(
-        &self,
-        cycle: u32,
-        held: &Held,
-        ours: &FileHeader,
-    ) -> std::result::Result<(), &'static str> {
-        if !held.is_ours() {
-            return Err("it is not what its name says");
-        }
-        let file = match self.disk.open(&held.path, OpenMode::Read) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            file => file.map_err(|_| "it cannot be opened")?,
-        };
-        match standing(file.as_ref(), cycle, ours, &self.geometry) {
-            Ok(Standing::Right | Standing::Headless(_)) => Ok(()),
-            Ok(Standing::Unknown(_)) => Err("nothing in it tells whether it is what its name says"),
-            Ok(Standing::Of(_)) => Err("it is another segment than its name says"),
-            Ok(Standing::Foreign(_)) => Err("it belongs to another set or spool"),
-            Err(_) => Err("its header cannot be read"),
-        }
-    }
-
     /// Brings both copies of the newest file's header up to date, one after the other.
     pub(super) fn write_both_headers(&self, hints: Hints) -> newsreel_host::Result<()> {
         let Some(newest) = self.newest_to_write() else {
@@ -341,155 +294,12 @@ impl Segments {
         inner.header.write(file, hints)
     }
 
-    /// Articles were withdrawn: their files say so from the next checkpoint on.
-    pub(super) fn withdraw(&self, starts: impl Iterator<Item = Position>) {
-        let mut withdrawn = self.withdrawn.lock();
-        let room = STARTS_MAX.saturating_sub(withdrawn.len());
-        withdrawn.extend(starts.take(room));
-    }
-
-    /// Whether there is something of that to be said.
-    pub(super) fn has_withdrawn(&self) -> bool {
-        !self.withdrawn.lock().is_empty()
-    }
-
-    /// Notes in each file what was withdrawn of it.  Nothing depends on that but who has the file alone: what cannot be noted is told
-    /// in the log, and left.
-    pub(super) fn write_withdrawn(&self) {
-        let mut of_cycles: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for start in std::mem::take(&mut *self.withdrawn.lock()) {
-            of_cycles
-                .entry(start.cycle())
-                .or_default()
-                .push(start.offset());
-        }
-        for (cycle, offsets) in of_cycles {
-            match self.note_gone(cycle, &offsets) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    tracing::error!(%error, segment = cycle, "what was withdrawn of a segment cannot be noted in its file");
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn note_gone(&self, cycle: u32, offsets: &[u64]) -> newsreel_host::Result<()> {
-        let (octets, key) = {
-            let inner = self.inner.lock();
-            let is_written = |held: &Held| held.standing == Standing::Right;
-            if !inner.files.get(&cycle).is_some_and(is_written) {
-                return Ok(());
-            }
-            let header = &inner.header.header;
-            (header.octets, key_of(header))
-        };
-        let file = self.beside(cycle)?;
-        Gone::read(&*file, octets, key)?.add(&*file, offsets, key)
-    }
-
-    /// Makes the file of a cycle, with its room and headers.
-    fn make_file(
-        &self,
-        inner: &mut Inner,
-        cycle: u32,
-        arrival: UnixTime,
-    ) -> newsreel_host::Result<Arc<dyn File>> {
-        if inner.files.is_empty() {
-            self.disk.create_dir_all(&self.dir)?;
-        }
-        // All that were before this one are away, or lost, if there are any.
-        let began = match inner.files.is_empty() && cycle > 1 {
-            true => u64::from(cycle) << CHAIN_BITS,
-            false => 0,
-        };
-        let header = FileHeader {
-            generation: began.max(inner.header.header.generation + 1),
-            // Of the rest only what the log has is told.
-            hints: Hints {
-                bitmap_end: self.start_of(cycle),
-                arrival,
-                ..inner.header.header.hints
-            },
-            ..inner.header.header.clone()
-        };
-        let file = self.create(cycle, &header)?;
-        inner.header = Written {
-            header,
-            newest_at: SECOND_HEADER,
-        };
-        Ok(file)
-    }
-
-    /// Makes a file with this header, and gives it its name.
-    fn create(&self, cycle: u32, header: &FileHeader) -> newsreel_host::Result<Arc<dyn File>> {
-        self.look().map_err(|away| away.error)?;
-        let path = path_of(&self.dir, cycle);
-        let unfinished = path.with_extension(&UNFINISHED[1..]);
-        let file = self.disk.open(&unfinished, OpenMode::CreateNew)?;
-        let page = header.encode();
-        // Room that is only reserved is the file system's to note when it is written: of cards each commit syncs a few, and would wait for
-        // that and all else that the file system has to note.
-        let room = match self.kind.is_of_articles {
-            true => file.reserve(0, header.octets),
-            false => file.zero_fill(0, header.octets),
-        };
-        let made = room
-            .and_then(|()| file.set_len(header.octets))
-            .and_then(|()| file.write_at(&page, 0))
-            .and_then(|()| file.write_at(&page, SECOND_HEADER))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| self.disk.rename(&unfinished, &path));
-        if let Err(error) = made {
-            // Half a file is no use; what its removal says does not matter beside the cause.
-            let _ = self.disk.remove(&unfinished);
-            return Err(error);
-        }
-        // Opened under its name, which messages tell.
-        self.disk.open(&path, OpenMode::ReadWrite)
-    }
-
     /// The same, as the file of this cycle says it.
     fn of_cycle(&self, cycle: u32, hints: Hints) -> Hints {
         Hints {
             bitmap_end: hints.bitmap_end.max(self.start_of(cycle)),
             ..hints
         }
-    }
-
-    /// The first cycle from here on whose file is there and may be written, or whose name is free: another's file keeps its name.
-    fn free_from(&self, inner: &Inner, cycle: u32) -> newsreel_host::Result<u32> {
-        for cycle in cycle..=CYCLE_MAX {
-            let path = path_of(&self.dir, cycle);
-            match inner.files.get(&cycle) {
-                Some(held) if held.standing == Standing::Right => return Ok(cycle),
-                None if !self.disk.exists(&path)? => return Ok(cycle),
-                _ => {
-                    tracing::error!(path = %path.display(), "another file has the name of a new segment: it is left alone, and \
-                    articles go to the one behind it")
-                }
-            }
-        }
-        let why = std::io::Error::other("there is no cycle left");
-        Err(newsreel_host::Error::from_io(Op::Open, &self.dir, why))
-    }
-
-    /// What has the name of a file that is about to be made again, and is nobody's, gets a name of its own.
-    fn clear_name(&self, inner: &Inner, path: &Path) -> newsreel_host::Result<()> {
-        let held = inner.files.values().find(|held| held.path == path);
-        let is_unknown = held.map(|held| matches!(held.standing, Standing::Unknown(_)));
-        // A link that leads nowhere may lead to somebody's disk again.
-        if is_unknown != Some(true) && !self.disk.exists(path)? {
-            return Ok(());
-        }
-        if is_unknown == Some(false) {
-            return Err(not_named_right(path));
-        }
-        let aside = match set_aside(self.disk.as_ref(), path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            aside => aside?,
-        };
-        tracing::error!(path = %path.display(), aside = %aside.display(), "another file had the name of a segment that is made again");
-        Ok(())
     }
 
     fn start_of(&self, cycle: u32) -> Position {
@@ -605,37 +415,7 @@ impl Home for Segments {
     }
 
     fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<u32, PlaceError> {
-        let mut inner = self.inner.lock();
-        let made = self.free_from(&inner, cycle).and_then(|free| {
-            if inner.files.contains_key(&free) {
-                return Ok((free, None));
-            }
-            let file = self.make_file(&mut inner, free, arrival)?;
-            Ok((free, Some(file)))
-        });
-        match made {
-            Ok((cycle, None)) => Ok(cycle),
-            Ok((cycle, Some(file))) => {
-                let held = Held {
-                    path: path_of(&self.dir, cycle),
-                    standing: Standing::Right,
-                    open: Some(file),
-                    is_told: false,
-                };
-                inner.files.insert(cycle, held);
-                self.is_unnamed.store(true, Ordering::Release);
-                Ok(cycle)
-            }
-            Err(_) if self.look().is_err() => Err(PlaceError::Suspended),
-            Err(error) => {
-                if !inner.is_full {
-                    tracing::warn!(%error, "no new segment can be made");
-                }
-                inner.is_full = true;
-                // Dropping the oldest may help, where that is allowed.
-                Err(PlaceError::NeedsReservation)
-            }
-        }
+        self.make_from(cycle, arrival)
     }
 
     fn lost(&self, cycles: RangeInclusive<u32>) -> Result<(u64, u64)> {
@@ -655,50 +435,7 @@ impl Home for Segments {
     }
 
     fn remake(&self, cycle: u32) -> newsreel_host::Result<()> {
-        let mut inner = self.inner.lock();
-        let mut header = inner.header.header.clone();
-        header.hints.bitmap_end = self.start_of(cycle);
-        let held = inner.files.get(&cycle);
-        if let Some(held) = held.filter(|held| matches!(held.standing, Standing::Of(_))) {
-            // It is read as it is; nothing is written into it, and nothing takes its place.
-            return Err(not_named_right(&held.path));
-        }
-        let there = held.map(|held| (held.path.clone(), held.standing.clone()));
-        let (path, standing) = there.unwrap_or((path_of(&self.dir, cycle), Standing::Right));
-        let file = match (held.is_some(), &standing) {
-            (true, Standing::Right | Standing::Headless(_)) => {
-                match self.disk.open(&path, OpenMode::ReadWrite) {
-                    Err(error) if error.kind() == ErrorKind::NotFound => None,
-                    file => Some(file?),
-                }
-            }
-            _ => None,
-        };
-        let file = match file {
-            Some(file) => file,
-            None => {
-                self.disk.create_dir_all(&self.dir)?;
-                // What nobody can read may be somebody's only copy.
-                self.clear_name(&inner, &path_of(&self.dir, cycle))?;
-                let file = self.create(cycle, &header)?;
-                self.is_unnamed.store(true, Ordering::Release);
-                file
-            }
-        };
-        let len = file.len()?;
-        if len < header.octets {
-            file.set_len(header.octets)?;
-            file.reserve(len, header.octets - len)?;
-        }
-        if matches!(standing, Standing::Headless(_)) {
-            let page = header.encode();
-            file.write_at(&page, 0)?;
-            file.write_at(&page, SECOND_HEADER)?;
-        }
-        let mut held = Held::new(file.path().to_path_buf(), Standing::Right);
-        held.open = Some(file);
-        inner.files.insert(cycle, held);
-        Ok(())
+        self.make_again(cycle)
     }
 
     fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()> {
@@ -749,13 +486,6 @@ impl Home for Segments {
         let oldest = cycles.first().map(|cycle| self.start_of(*cycle));
         oldest.unwrap_or_default()
     }
-}
-
-/// A file that is another than its name says stands in the way.
-fn not_named_right(path: &Path) -> newsreel_host::Error {
-    let why =
-        std::io::Error::other("it is another file than its name says: give it its own name first");
-    newsreel_host::Error::from_io(Op::Write, path, why)
 }
 
 /// The header of the first file of a set.

@@ -157,22 +157,28 @@ impl Conversation {
     }
 
     /// The next article whose text is to be sent; its command, if it takes one, is in `out` then, and the text must follow, or
-    /// nothing: see [`Conversation::sent`].
-    pub(crate) fn next_text(&mut self, out: &mut Vec<u8>) -> Option<Item> {
-        let item = self.wanted.pop_front()?;
+    /// nothing.  Until [`Conversation::sent`] or [`Conversation::without_text`] says which, the peer waits for it.
+    pub(crate) fn next_text(&self, out: &mut Vec<u8>) -> Option<&Item> {
+        let item = self.wanted.front()?;
         if self.manner == Manner::Streaming {
-            command("TAKETHIS ", &item, out);
+            command("TAKETHIS ", item, out);
         }
         Some(item)
     }
 
     /// The text is behind the command.
-    pub(crate) fn sent(&mut self, item: Item) {
+    pub(crate) fn sent(&mut self) {
         let asked = match self.manner {
             Manner::Streaming => Asked::Takethis,
             Manner::Ihave => Asked::Text,
         };
-        self.asked.push_back((asked, item));
+        let item = self.wanted.pop_front();
+        self.asked.extend(item.map(|item| (asked, item)));
+    }
+
+    /// There is no text now, and the command is taken back.
+    pub(crate) fn without_text(&mut self) -> Option<Item> {
+        self.wanted.pop_front()
     }
 
     /// What an answer means; the line is without its CRLF.
@@ -307,13 +313,26 @@ mod tests {
                     };
                 }
             }
-            while let Some(item) = talk.next_text(&mut out) {
+            while talk.next_text(&mut out).is_some() {
                 out.extend_from_slice(b"text\n");
-                talk.sent(item);
+                talk.sent();
             }
             said += &String::from_utf8(out).unwrap().replace("\r\n", "; ");
         }
         said
+    }
+
+    /// An article whose text was being read when its connection was cut was nobody's.
+    #[test]
+    fn an_article_is_there_until_its_text_is_sent() {
+        let mut talk = Conversation::new(Manner::Streaming, 10);
+        play(&mut talk, ">1\n>2\n");
+        let mut out = Vec::new();
+        assert!(matches!(talk.answer(b"238 <1@x>"), Word::Wanted));
+        assert!(talk.next_text(&mut out).is_some());
+        let ids = talk.into_rest().items.into_iter();
+        let ids: Vec<_> = ids.map(|item| item.offered.id.clone()).collect();
+        assert_eq!(ids, ["<2@x>".into(), "<1@x>".into()]);
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl Link {
             if is_idle && self.worker.feed.is_paused() {
                 break;
             }
-            if std::mem::replace(&mut was_idle, is_idle) {
+            if std::mem::replace(&mut was_idle, is_idle) && !is_idle {
                 heard = Instant::now();
             }
             let patience = if is_idle { IDLE } else { ANSWER };
@@ -243,20 +243,13 @@ impl Link {
                     let octets = (out.len() - text_at) as u64;
                     let now_ms = self.worker.now_ms();
                     self.worker.feed.queue.lock().spend(octets, now_ms);
-                    talk.sent(item);
+                    talk.sent();
                 }
                 gone_or_not => {
                     out.truncate(before);
                     let is_gone = gone_or_not.is_ok();
-                    if is_gone {
-                        let now = self.worker.now();
-                        self.worker.feed.is_gone(&item.offered, now);
-                    } else {
-                        self.worker
-                            .feed
-                            .queue
-                            .lock()
-                            .defer(item, self.worker.now_ms());
+                    if let Some(item) = talk.without_text() {
+                        self.textless(item, is_gone);
                     }
                     if text_at == before {
                         // IHAVE has no way to say that there is nothing.
@@ -266,6 +259,15 @@ impl Link {
             }
         }
         Ok(())
+    }
+
+    /// An article is gone, or cannot be read now.
+    fn textless(&self, item: Item, is_gone: bool) {
+        let Worker { feed, .. } = &self.worker;
+        match is_gone {
+            true => feed.is_gone(&item.offered, self.worker.now()),
+            false => feed.queue.lock().defer(item, self.worker.now_ms()),
+        }
     }
 
     /// Takes in all answers that have come.

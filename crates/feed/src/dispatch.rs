@@ -28,6 +28,8 @@ const LISTS_MAX: usize = 50_000;
 
 /// A larger text is read by itself as fast as can be.
 const AHEAD_EACH_OCTETS: u32 = 64 << 10;
+/// In so many commits what feeds miss is named before they are read for again, and their places written.
+const NAMED_AT_ONCE: usize = 64;
 /// So much of a backlog is wanted of the store at once, and the rest when it is asked for.
 const AHEAD_OCTETS: u64 = 16 << 20;
 
@@ -69,6 +71,9 @@ pub(crate) struct Dispatcher {
     late: BTreeMap<usize, FeedCursor>,
     /// What feeds missed before this was named.
     named_to: Sequence,
+    /// Where that goes on, and how many articles it found of each feed.
+    losing: Option<FeedCursor>,
+    missed: BTreeMap<usize, u64>,
     failures: Failures,
 }
 
@@ -82,6 +87,8 @@ impl Dispatcher {
             cursors: BTreeMap::new(),
             late: BTreeMap::new(),
             named_to: Sequence::ZERO,
+            losing: None,
+            missed: BTreeMap::new(),
             failures: Failures::default(),
         }
     }
@@ -89,8 +96,8 @@ impl Dispatcher {
     /// Reads one step for everybody who wants more; whether anybody got further.  Waits for the disk.
     pub(crate) fn step(&mut self) -> bool {
         self.bring_back();
-        self.name_missed();
-        self.round()
+        let has_named = self.name_missed();
+        self.round() || has_named
     }
 
     /// Brings into memory again what was not settled when a feed ended, for those that begin.
@@ -106,31 +113,106 @@ impl Dispatcher {
         }
     }
 
-    /// Names what the log loses next and feeds have not come to.
-    fn name_missed(&mut self) {
+    /// Names what the log loses next and feeds have not come to, in some commits; whether there may be more.
+    fn name_missed(&mut self) -> bool {
         let to = self.engine.feeds_lose_before();
         if self.named_to >= to {
-            return;
+            return false;
         }
-        let (now, mut is_all) = (self.clock.monotonic(), true);
-        for (at, feed) in self.feeds.iter().enumerate() {
-            let of = (at, Aim::Missed);
-            // Whoever writes a batch has the place.
-            let Some(_alone) = feed.batching.try_lock().ok() else {
-                is_all = false;
-                continue;
-            };
-            if !self.failures.may_read(of, now) {
-                is_all = false;
+        let feeds = self.feeds.clone();
+        (0..NAMED_AT_ONCE).all(|_| self.name_missed_at_last(&feeds, to))
+    }
+
+    /// The same in the commit at which the last of them stand, for all who have not come to something in it: the log is read once for all.
+    fn name_missed_at_last(&mut self, feeds: &[Arc<Feed>], to: Sequence) -> bool {
+        let now = self.clock.monotonic();
+        let (mut is_all, mut last, mut those) = (true, to, Vec::new());
+        for (at, feed) in feeds.iter().enumerate() {
+            let from = feed.queue.lock().unseen_from();
+            if from >= to {
+                self.tell_missed(at, feed);
                 continue;
             }
-            let now_s = UnixTime(self.clock.now().secs);
-            let named = name_missed_by(&self.engine, feed, to, now_s);
-            is_all &= named.is_ok();
-            self.failures.note(feed, of, now, named.as_ref().copied());
+            is_all = false;
+            if !self.failures.may_read((at, Aim::Missed), now) {
+                continue;
+            }
+            // Whoever writes a batch has the place.
+            let Ok(alone) = feed.batching.try_lock() else {
+                continue;
+            };
+            last = last.min(from);
+            those.push((at, feed, from, alone));
         }
         if is_all {
             self.named_to = to;
+        }
+        if those.is_empty() {
+            self.losing = None;
+            return false;
+        }
+        let members: Vec<_> = those.iter().map(|(at, it, ..)| (*at, &***it)).collect();
+        let read = self.name_missed_by(&members, last, to);
+        for (at, feed, ..) in those.iter().filter(|(_, _, from, _)| *from == last) {
+            let read = read.as_ref().copied();
+            self.failures.note(feed, (*at, Aim::Missed), now, read);
+        }
+        true
+    }
+
+    /// Names what some feeds have not come to and the log loses up to there, in one commit: what is counted is lost at once, so that nothing is
+    /// counted again.
+    fn name_missed_by(
+        &mut self,
+        members: &[(usize, &Feed)],
+        from: Sequence,
+        to: Sequence,
+    ) -> Result<(), Error> {
+        let known = self.losing.take().filter(|it| it.position() == from);
+        let mut cursor = known.unwrap_or_else(|| self.engine.feed_from(from));
+        let mut found = vec![Vec::new(); members.len()];
+        let read = cursor.read(|article| {
+            if article.sequence >= to {
+                return ControlFlow::Break(());
+            }
+            for ((_, feed), found) in members.iter().zip(&mut found) {
+                let is_unseen = feed.queue.lock().is_unseen(article.sequence);
+                if is_unseen && feed.filter.takes(article) {
+                    found.push(String::from_utf8_lossy(article.id).into_owned());
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        let now = UnixTime(self.clock.now().secs);
+        for ((at, feed), found) in members.iter().zip(found) {
+            let mut queue = feed.queue.lock();
+            if let FeedRead::Missed { from, before, why } = &read {
+                let (from, before) = ((*from).max(queue.unseen_from()), (*before).min(to));
+                if from < before {
+                    queue.miss(feed.tell_missed(from, before, why));
+                }
+            }
+            *self.missed.entry(*at).or_default() += found.len() as u64;
+            found.iter().for_each(|id| queue.miss_one(id, now));
+            queue.lose(match &read {
+                FeedRead::End => to,
+                _ => cursor.position().min(to),
+            });
+        }
+        self.losing = Some(cursor);
+        Ok(())
+    }
+
+    /// Says how many articles of a feed went with the log.
+    fn tell_missed(&mut self, at: usize, feed: &Feed) {
+        let many = self.missed.remove(&at).unwrap_or(0);
+        if many > 0 {
+            let (peer, feed) = (&feed.peer.name, &feed.config.name);
+            tracing::error!(
+                peer,
+                feed,
+                "missed {many} articles, of which `newsreel peer show` names the newest: the log is kept no longer (`engine.log_keep_octets`)"
+            );
         }
     }
 
@@ -325,49 +407,6 @@ fn bring_back_of(engine: &Engine, feed: &Feed) -> Result<(), Error> {
     }
     feed.more.notify_waiters();
     Ok(())
-}
-
-/// Names what a feed has not come to and the log loses up to there: what is counted is lost at once, so that nothing is counted again.
-fn name_missed_by(engine: &Engine, feed: &Feed, to: Sequence, now: UnixTime) -> Result<(), Error> {
-    let from = feed.queue.lock().unseen_from();
-    if from >= to {
-        return Ok(());
-    }
-    let mut cursor = engine.feed_from(from);
-    let (mut those, mut many, mut read) = (Vec::new(), 0, Ok(FeedRead::More));
-    while cursor.position() < to && matches!(read, Ok(FeedRead::More | FeedRead::Missed { .. })) {
-        read = cursor.read(|article| {
-            if article.sequence >= to {
-                return ControlFlow::Break(());
-            }
-            if feed.queue.lock().is_unseen(article.sequence) && feed.filter.takes(article) {
-                those.push(String::from_utf8_lossy(article.id).into_owned());
-            }
-            ControlFlow::Continue(())
-        });
-        let mut queue = feed.queue.lock();
-        let lost_to = match &read {
-            Err(_) => break,
-            Ok(FeedRead::End) => to,
-            Ok(FeedRead::More) => cursor.position().min(to),
-            Ok(FeedRead::Missed { from, before, why }) => {
-                queue.miss(feed.tell_missed(*from, (*before).min(to), why));
-                cursor.position().min(to)
-            }
-        };
-        many += those.len();
-        those.drain(..).for_each(|id| queue.miss_one(&id, now));
-        queue.lose(lost_to);
-    }
-    if many > 0 {
-        let (peer, name) = (&feed.peer.name, &feed.config.name);
-        tracing::error!(
-            peer,
-            feed = name,
-            "missed {many} articles, of which `newsreel peer show` names the newest: the log is kept no longer (`engine.log_keep_octets`)"
-        );
-    }
-    read.map(|_| ())
 }
 
 /// The feeds that take a list of groups.

@@ -161,6 +161,76 @@ async fn what_the_log_loses_is_counted_and_named() {
     sending.stop().await;
 }
 
+/// Each of the peers that were away read by itself what the log lost, while nobody else was read for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_log_loses_is_read_once_for_all() {
+    const EACH: usize = 500;
+    let names: Vec<String> = (0..20).map(|n| format!("p{n}.example")).collect();
+    let site = Site::keeping_log(
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+        1 << 20,
+    );
+    // They stand at different places.
+    let peer = |(n, name)| {
+        let many = 100 + 10 * n;
+        format!(
+            "[[peer]]\nname = '{name}'\naddress = 'h:1'\n[[peer.feed]]\narticles_max = {many}\n"
+        )
+    };
+    let text: String = names.iter().enumerate().map(peer).collect();
+    for peer in site.world.0.values() {
+        peer.habits.lock().is_mute = true;
+    }
+    let sending = site.send_to(&peers(&text));
+    let missed = |name: &String| report(&sending, name).tally.missed as usize;
+    site.receive(0..EACH, "misc.test").await;
+    site.until(&sending, "", |_| {
+        let mut all = names.iter().enumerate();
+        all.all(|(n, name)| report(&sending, name).open == 100 + 10 * n)
+    })
+    .await;
+    let (mut all, before) = (EACH, site.faults.octets_read("/log/"));
+    while missed(&names[19]) < 5 * EACH {
+        site.receive(all..all + EACH, "misc.test").await;
+        all += EACH;
+        site.until(&sending, "", |_| {
+            let lost = site.engine.feeds_lose_before().0;
+            names.iter().all(|name| report(&sending, name).next >= lost)
+        })
+        .await;
+    }
+    // All that one has in memory more than another it misses less.
+    site.until(&sending, "", |_| {
+        let least = missed(&names[19]);
+        let mut all = names.iter().map(missed).enumerate();
+        all.all(|(n, it)| it == least + 190 - 10 * n)
+    })
+    .await;
+    let (read, written) = (
+        site.faults.octets_read("/log/") - before,
+        site.faults.octets_written("/log/"),
+    );
+    assert!(read < 3 * written, "{read} octets of {written} were read");
+    sending.kill().await;
+}
+
+/// A connection with nothing to do stayed for as long as anything woke it.
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_work_ends_whatever_wakes_it() {
+    let site = Site::new(&["b.example"]);
+    let sending = site.send_to(&peers("[[peer]]\nname = 'b.example'\naddress = 'h:1'\n"));
+    site.receive(0..1, "misc.test").await;
+    site.until_has(&sending, "b.example", 1).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        sending.peers.flush("b.example");
+    }
+    let links = report(&sending, "b.example").links;
+    assert_eq!(links.first(), Some(&LinkState::Idle), "{links:?}");
+    assert_eq!(*site.world.0["b.example"].connections.lock(), 1);
+    sending.stop().await;
+}
+
 /// What was in memory only was lost with a stop, a kill or another configuration, though it was in the store, and nothing said so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_open_outlives_the_log() {

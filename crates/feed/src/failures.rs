@@ -1,6 +1,6 @@
 //! What cannot be read of the log for a feed: it is told once, tried again after a while, and holds up no other feed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use newsreel_engine::Error;
@@ -9,6 +9,9 @@ use crate::feed::Feed;
 
 /// What failed is tried again after so long, however often there is something else to do.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// So many words of a failure are told until it is over.
+const TOLD_MAX: usize = 8;
 
 /// What the log is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +33,8 @@ pub(crate) struct Failures(BTreeMap<(usize, Aim), Failure>);
 #[derive(Debug)]
 struct Failure {
     at: Duration,
-    why: String,
+    /// What was told of it.
+    told: BTreeSet<String>,
 }
 
 impl Failures {
@@ -40,7 +44,7 @@ impl Failures {
         failure.is_none_or(|it| now.saturating_sub(it.at) >= PAUSE)
     }
 
-    /// How reading came out; a failure is told when it is another than before, and what was found until then may go out.
+    /// How reading came out; each failure is told once until it is over, and what was found until then may go out.
     pub(crate) fn note(
         &mut self,
         feed: &Feed,
@@ -64,12 +68,12 @@ impl Failures {
         }
     }
 
-    /// Keeps a failure; whether it is another than before.
+    /// Keeps a failure; whether it is one that was not told.
     fn is_news(&mut self, of: (usize, Aim), at: Duration, why: &str) -> bool {
-        let is_news = self.0.get(&of).is_none_or(|it| it.why != why);
-        let why = why.to_owned();
-        self.0.insert(of, Failure { at, why });
-        is_news
+        let told = BTreeSet::new();
+        let failure = self.0.entry(of).or_insert(Failure { at, told });
+        failure.at = at;
+        failure.told.len() < TOLD_MAX && failure.told.insert(why.to_owned())
     }
 }
 
@@ -88,5 +92,10 @@ mod tests {
         assert!(!failures.is_news(next, s(6), "EIO"));
         assert!(failures.is_news(next, s(7), "EACCES"));
         assert!(failures.is_news(late, s(7), "EIO"));
+        // Two by turns.
+        assert!(!failures.is_news(next, s(8), "EIO") && !failures.is_news(next, s(9), "EACCES"));
+        assert!(!failures.may_read(next, s(9)) && failures.may_read(next, s(10)));
+        let many = (0..100).filter(|n| failures.is_news(next, s(10), &n.to_string()));
+        assert_eq!(many.count(), TOLD_MAX - 2);
     }
 }

@@ -28,6 +28,17 @@ pub(crate) struct Group {
     pub(crate) high: u64,
 }
 
+/// What a server says to GROUP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// There it is.
+    There(Group),
+    /// There is no such group.
+    Nowhere,
+    /// Its numbers cannot be understood.
+    Unclear,
+}
+
 /// An article there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -107,32 +118,62 @@ impl Upstream {
         Ok(groups)
     }
 
-    /// Goes to a group; none: it is not there.
-    pub(crate) async fn group(&mut self, name: &str) -> Result<Option<Group>, ClientError> {
+    /// Goes to a group.
+    pub(crate) async fn group(&mut self, name: &str) -> Result<Went, ClientError> {
         const DOING: &str = "GROUP";
         self.client.command(&[b"GROUP", name.as_bytes()])?;
         let code = self.client.reply(DOING).await?;
         match code {
             211 => {}
-            411 => return Ok(None),
+            411 => return Ok(Went::Nowhere),
             _ => return Err(self.client.refused(DOING, code)),
         }
         let text = String::from_utf8_lossy(self.client.text());
         let mut numbers = text.split_ascii_whitespace().map(number);
         let (count, low, high) = (numbers.next(), numbers.next(), numbers.next());
         Ok(match (count.flatten(), low.flatten(), high.flatten()) {
-            (Some(0), _, _) => Some(Group {
+            (Some(0), _, _) => Went::There(Group {
                 name: name.to_owned(),
                 low: high.flatten().map_or(1, |high| high + 1),
                 high: high.flatten().unwrap_or(0),
             }),
-            (Some(_), Some(low), Some(high)) => Some(Group {
+            (Some(_), Some(low), Some(high)) => Went::There(Group {
                 name: name.to_owned(),
                 low,
                 high,
             }),
-            _ => None,
+            _ => Went::Unclear,
         })
+    }
+
+    /// The first number between two that is in the group where we are, or the one behind them; none: the server does not say.
+    pub(crate) async fn first_from(
+        &mut self,
+        group: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<Option<u64>, ClientError> {
+        const DOING: &str = "LISTGROUP";
+        let range = format!("{from}-{to}");
+        self.client
+            .command(&[b"LISTGROUP", group.as_bytes(), range.as_bytes()])?;
+        let code = self.client.reply(DOING).await?;
+        if code != 211 {
+            return match self.client.refused(DOING, code) {
+                error if is_about_this(&error) => Ok(None),
+                error => Err(error),
+            };
+        }
+        let mut first = to + 1;
+        while let Some(line) = self.client.line(DOING).await? {
+            let number = parse_number(line.trim_ascii()).map(|number| number.0);
+            if let Ok(number) = number
+                && (from..first).contains(&number)
+            {
+                first = number;
+            }
+        }
+        Ok(Some(first))
     }
 
     /// What is in the group between two numbers, by number.

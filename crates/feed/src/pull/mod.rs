@@ -74,6 +74,8 @@ struct Pull {
     config: PullConfig,
     /// Held by a run: there is one at a time.
     running: tokio::sync::Mutex<()>,
+    /// Ends its runs by schedule.
+    ends: Drain,
     report: Mutex<PullReport>,
 }
 
@@ -93,10 +95,14 @@ impl Pull {
         Self {
             config: config.clone(),
             running: tokio::sync::Mutex::default(),
+            ends: Drain::new(),
             report: Mutex::new(report),
         }
     }
 }
+
+/// A pull that runs by schedule.
+type Schedule = (Arc<Pull>, JoinSet<()>);
 
 /// Says what came so far, and how far the group at hand is, of how many; `false`: that is enough.
 pub type PullTold<'t> = &'t mut (dyn FnMut(&Pulled, u64, u64) -> bool + Send);
@@ -159,32 +165,42 @@ impl Pulls {
             .collect()
     }
 
-    /// Fetches by schedule until told to stop.
+    /// Fetches by schedule until told to stop.  A change of the configuration touches the pulls it changes and no other.
     pub async fn run(self: Arc<Self>, mut stop: DrainWatch) {
+        let mut schedules = Vec::new();
         while !stop.is_started() {
-            let (ends, mut tasks) = (Drain::new(), JoinSet::new());
-            for pull in self.pulls.lock().iter() {
-                if pull.config.interval_s > 0 {
-                    let (this, pull) = (Arc::clone(&self), Arc::clone(pull));
-                    tasks.spawn(this.by_schedule(pull, ends.clone()));
-                }
-            }
+            self.begin(&mut schedules);
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = stop.started() => {}
             }
-            ends.start();
-            while tasks.join_next().await.is_some() {}
             let wanted = self.wanted.lock().clone();
             if let Some(wanted) = wanted {
+                let those = schedules.into_iter();
+                let (stay, go) = those.partition(|(it, _)| wanted.contains(&it.config));
+                schedules = stay;
+                end(go).await;
                 self.change_to(&wanted);
                 self.wanted.lock().take_if(|it| *it == wanted);
             }
         }
         self.stop.start();
+        end(schedules).await;
         let pulls = self.pulls.lock().clone();
         for pull in pulls {
             drop(pull.running.lock().await);
+        }
+    }
+
+    /// Begins those that have a schedule and have not begun.
+    fn begin(self: &Arc<Self>, schedules: &mut Vec<Schedule>) {
+        for pull in self.pulls.lock().iter() {
+            let has_begun = schedules.iter().any(|(it, _)| Arc::ptr_eq(it, pull));
+            if pull.config.interval_s > 0 && !has_begun {
+                let mut task = JoinSet::new();
+                task.spawn(Arc::clone(self).by_schedule(Arc::clone(pull)));
+                schedules.push((Arc::clone(pull), task));
+            }
         }
     }
 
@@ -197,11 +213,11 @@ impl Pulls {
         *pulls = made.collect();
     }
 
-    async fn by_schedule(self: Arc<Self>, pull: Arc<Pull>, stop: Drain) {
-        let mut stopping = stop.watch();
-        while !stop.is_started() {
+    async fn by_schedule(self: Arc<Self>, pull: Arc<Pull>) {
+        let mut stopping = pull.ends.watch();
+        while !pull.ends.is_started() {
             let done = {
-                self.once(&pull, None, false, (&stop, &mut |_, _, _| true))
+                self.once(&pull, None, false, (&pull.ends, &mut |_, _, _| true))
                     .await
             };
             let interval = Duration::from_secs(pull.config.interval_s);
@@ -256,7 +272,11 @@ impl Pulls {
         dry_run: bool,
         (stop, told): (&Drain, PullTold<'_>),
     ) -> Result<PullReport, String> {
-        let _alone = pull.running.lock().await;
+        let mut stopping = stop.watch();
+        let _alone = tokio::select! {
+            alone = pull.running.lock() => alone,
+            () = stopping.started() => return Ok(pull.report.lock().clone()),
+        };
         let groups = groups.unwrap_or(&pull.config.groups);
         let wildmat = Wildmat::parse(groups).map_err(|why| format!("{groups:?}: {why}"))?;
         let before = {
@@ -289,7 +309,7 @@ impl Pulls {
             }
         };
         let too_late = async {
-            stop.watch().started().await;
+            stopping.started().await;
             sleep(STOP_AFTER).await;
         };
         let (pulled, ended) = tokio::select! {
@@ -319,6 +339,16 @@ impl Pulls {
             reads: true,
             ..remote
         })
+    }
+}
+
+/// Ends schedules, with what of them is under way.
+async fn end(schedules: Vec<Schedule>) {
+    for (pull, _) in &schedules {
+        pull.ends.start();
+    }
+    for (_, mut task) in schedules {
+        while task.join_next().await.is_some() {}
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! A group's mark moves when everything before it is settled: here on disk, known, refused for good, or gone there.  What is put off holds
 //! it, so that the next run looks again; whoever is killed looks again too, and what is here is known by its message-id.  A connection that
-//! ends has brought what came by it, and is made again while each brings something.
+//! ends has brought what came by it, and is made again while each brings something; one that brought nothing ended at a group, which is
+//! passed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +20,17 @@ use newsreel_wire::{GroupName, MessageId, UnixTime, Wildmat};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::fetch::{Fetched, Group, PIPELINED, Row, Rows, Upstream, Which, is_about_this};
+use super::fetch::{Fetched, Group, PIPELINED, Row, Rows, Upstream, Went, Which, is_about_this};
 use super::marks::{Mark, Marks};
 
 /// Numbers looked at by one OVER.
 const LOOKED_AT: u64 = 500;
+/// After so many OVERs in a row by which nothing was there it is asked where the next article is.
+const EMPTY_IN_A_ROW: u64 = 20;
+/// After so many the rest of the group is left to the next run.
+const EMPTY_MAX: u64 = 1000;
+/// Groups that a run passes over because connections ended at them.
+const PASSED_MAX: usize = 16;
 /// Octets of articles handed over at once.
 const HANDED_OCTETS: usize = 4 << 20;
 /// Reasons told apart, groups named; the others are one.
@@ -114,8 +121,10 @@ impl Came {
 enum Trouble {
     /// The server does not let us, or says what cannot be understood, and goes on: the next group may be another matter.
     Refused(String),
-    /// There is no going on.
+    /// The connection ended.
     Over(String),
+    /// There is no going on: how far it is cannot be noted.
+    Failed(String),
 }
 
 impl From<ClientError> for Trouble {
@@ -129,7 +138,7 @@ impl From<ClientError> for Trouble {
 
 impl From<String> for Trouble {
     fn from(why: String) -> Self {
-        Self::Over(why)
+        Self::Failed(why)
     }
 }
 
@@ -145,6 +154,19 @@ struct At<'r> {
     from: Arc<Connection>,
     pulled: Pulled,
     saved_at: Instant,
+    /// The group that is looked at.
+    at_hand: Option<String>,
+    /// Groups at which a connection ended that had brought nothing.
+    passed: BTreeSet<String>,
+    /// A group was looked at to its end.
+    is_any_done: bool,
+}
+
+impl Drop for At<'_> {
+    /// Whatever ends a run, what it asked for and did not get may come from others at once.
+    fn drop(&mut self) {
+        self.service.release(&self.from);
+    }
 }
 
 impl Run<'_> {
@@ -159,27 +181,37 @@ impl Run<'_> {
             run: self,
             pulled: Pulled::default(),
             saved_at: Instant::now(),
+            at_hand: None,
+            passed: BTreeSet::new(),
+            is_any_done: false,
         };
+        let mut passed_why = None;
         let ended = loop {
             let before = at.pulled.accepted;
             match at.all(remote).await {
-                Err(why) if at.pulled.accepted > before => {
+                Err(why) if at.pulled.accepted > before || at.pass_over(&why) => {
                     let server = at.run.name;
                     tracing::info!(server, "connected again: {why}");
+                    passed_why = Some(why);
                 }
                 ended => break ended,
             }
         };
+        let is_in_vain = !at.passed.is_empty() && !at.is_any_done;
+        let ended = match (ended, passed_why) {
+            (Ok(Ended::Done), Some(why)) if is_in_vain => Err(why),
+            (ended, _) => ended,
+        };
         let saved = at.run.marks.save().await;
         let ended = ended.and_then(|ended| saved.map(|()| ended));
-        at.service.release(&at.from);
-        (at.pulled, ended)
+        (std::mem::take(&mut at.pulled), ended)
     }
 }
 
 impl At<'_> {
     async fn all(&mut self, remote: &Remote) -> Result<Ended, String> {
         let said = |error: ClientError| error.to_string();
+        self.at_hand = None;
         let mut upstream = Upstream::connect(remote).await.map_err(said)?;
         let since = match self.run.asks_newnews {
             true => upstream.date().await.map_err(said)?,
@@ -264,16 +296,24 @@ impl At<'_> {
             }
         }
         self.pulled.groups = groups.len() as u64;
+        groups.retain(|group| !self.passed.contains(&group.name));
         for group in groups {
             let mark = self.run.marks.of(self.run.name, &group.name);
             if mark.as_ref().is_some_and(|it| it.next == group.high + 1) {
+                self.is_any_done = true;
                 continue;
             }
-            match self.one(upstream, &group.name, mark).await {
-                Ok(true) => {}
+            self.at_hand = Some(group.name.clone());
+            let looked = self.one(upstream, &group.name, mark).await;
+            if let Err(Trouble::Over(why)) = looked {
+                return Err(why);
+            }
+            self.at_hand = None;
+            match looked {
+                Ok(true) => self.is_any_done = true,
                 Ok(false) => return Ok(Ended::Stopped),
-                Err(Trouble::Over(why)) => return Err(why),
                 Err(Trouble::Refused(why)) => self.refuse(group.name, why),
+                Err(Trouble::Over(why) | Trouble::Failed(why)) => return Err(why),
             }
         }
         if let Some(since) = since
@@ -294,8 +334,24 @@ impl At<'_> {
     ) -> Result<bool, Trouble> {
         // What the list says of it may be old.
         match upstream.group(name).await? {
-            Some(group) => self.group(upstream, &group, mark).await,
-            None => Ok(true),
+            Went::There(group) => self.group(upstream, &group, mark).await,
+            Went::Nowhere => Ok(true),
+            Went::Unclear => Err(Trouble::Refused(
+                "what it says to GROUP cannot be understood".to_owned(),
+            )),
+        }
+    }
+
+    /// A connection ended that had brought nothing: the next one goes on behind the group at which it did, if it was at one.  Where nothing
+    /// is fetched, all would be counted again.
+    fn pass_over(&mut self, why: &str) -> bool {
+        match self.at_hand.take() {
+            Some(group) if !self.run.dry_run && self.passed.len() < PASSED_MAX => {
+                self.passed.insert(group.clone());
+                self.refuse(group, why.to_owned());
+                true
+            }
+            _ => false,
         }
     }
 
@@ -314,33 +370,9 @@ impl At<'_> {
         group: &Group,
         mark: Option<Mark>,
     ) -> Result<bool, Trouble> {
-        let begin = match mark {
-            Some(mark) => begin(upstream, group, mark).await?,
-            None => Begin::At(Mark {
-                next: match self.run.first_max {
-                    0 => group.low,
-                    max => group.low.max((group.high + 1).saturating_sub(max)),
-                },
-                last: None,
-            }),
-        };
-        let mut mark = match begin {
-            Begin::At(mark) => mark,
-            Begin::Anew => {
-                let (server, name) = (self.run.name, &group.name);
-                tracing::warn!(server, group = name, "its numbers were given anew");
-                let renumbered = &self.pulled.renumbered;
-                if renumbered.len() < NAMED_MAX && !renumbered.contains(name) {
-                    self.pulled.renumbered.push(name.clone());
-                }
-                Mark {
-                    next: group.low,
-                    last: None,
-                }
-            }
-        };
-        mark.next = mark.next.max(group.low);
+        let mut mark = self.begin(upstream, group, mark).await?;
         let (first, mut at, mut settled) = (mark.next, mark.next, Settled::default());
+        let mut empty = 0;
         while at <= group.high {
             let to = group.high.min(at.saturating_add(LOOKED_AT - 1));
             let rows = self.understood(upstream.over(at, to).await?)?;
@@ -368,13 +400,58 @@ impl At<'_> {
                 return Ok(false);
             }
             at = to + 1;
-            if (!rows.is_empty() || at > group.high)
+            empty = if rows.is_empty() { empty + 1 } else { 0 };
+            // Of a group with a few articles the numbers may be any.
+            let is_gap = empty > 0 && empty % EMPTY_IN_A_ROW == 0 && at <= group.high;
+            let found = match is_gap {
+                true => upstream.first_from(&group.name, at, group.high).await?,
+                false => None,
+            };
+            at = found.unwrap_or(at);
+            if (!rows.is_empty() || is_gap || at > group.high)
                 && let Some(next) = settled.up_to(None, at)
             {
                 mark = self.moved(&group.name, mark, next, &rows).await?;
             }
+            if empty >= EMPTY_MAX && is_gap && found.is_none() {
+                let many = empty * LOOKED_AT;
+                let why = format!(
+                    "nothing is there under the {many} numbers before {at}, and LISTGROUP does not say what is; the next run goes on there"
+                );
+                return Err(Trouble::Refused(why));
+            }
         }
         Ok(true)
+    }
+
+    /// Where a group is gone on with.
+    async fn begin(
+        &mut self,
+        upstream: &mut Upstream,
+        group: &Group,
+        mark: Option<Mark>,
+    ) -> Result<Mark, Trouble> {
+        let Some(mark) = mark else {
+            let next = match self.run.first_max {
+                0 => group.low,
+                max => group.low.max((group.high + 1).saturating_sub(max)),
+            };
+            return Ok(Mark { next, last: None });
+        };
+        if !is_anew(upstream, group, &mark).await? {
+            let next = mark.next.max(group.low);
+            return Ok(Mark { next, ..mark });
+        }
+        let (server, name) = (self.run.name, &group.name);
+        tracing::warn!(server, group = name, "its numbers were given anew");
+        let renumbered = &self.pulled.renumbered;
+        if renumbered.len() < NAMED_MAX && !renumbered.contains(name) {
+            self.pulled.renumbered.push(name.clone());
+        }
+        Ok(Mark {
+            next: group.low,
+            last: None,
+        })
     }
 
     /// What an overview says; where it says nothing that can be understood, nothing in it is passed over.
@@ -564,29 +641,17 @@ impl Settled {
     }
 }
 
-/// Where a group is gone on with.
-enum Begin {
-    /// Here.
-    At(Mark),
-    /// The server has given its numbers anew.
-    Anew,
-}
-
-/// Where to go on.
-async fn begin(upstream: &mut Upstream, group: &Group, mark: Mark) -> Result<Begin, ClientError> {
+/// Whether the server has given the numbers of a group anew.
+async fn is_anew(upstream: &mut Upstream, group: &Group, mark: &Mark) -> Result<bool, ClientError> {
     if group.high + 1 < mark.next {
-        return Ok(Begin::Anew);
+        return Ok(true);
     }
     let before = mark.next - u64::from(mark.next > 0);
-    if let Some(id) = &mark.last
-        && before >= group.low
-    {
-        let rows = upstream.over(before, before).await?.rows;
-        if rows.first().is_some_and(|row| row.id != *id) {
-            return Ok(Begin::Anew);
-        }
-    }
-    Ok(Begin::At(mark))
+    let Some(id) = mark.last.as_ref().filter(|_| before >= group.low) else {
+        return Ok(false);
+    };
+    let rows = upstream.over(before, before).await?.rows;
+    Ok(rows.first().is_some_and(|row| row.id != *id))
 }
 
 #[cfg(test)]

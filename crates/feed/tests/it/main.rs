@@ -4,6 +4,7 @@
 
 mod batches;
 mod peer;
+mod pulling;
 mod sending;
 mod sinks;
 mod site;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::access::{self, Access, LookArgs, SpoolArgs};
 use crate::control::Progress;
 use crate::control::request::Request;
+use crate::server::peers;
 use crate::{output, pulling};
 
 #[derive(Debug, clap::Args)]
@@ -83,6 +84,9 @@ fn alone(engine: Box<Engine>, args: &Args, wanted: &Pulling) -> Result<Value> {
     let engine: Arc<Engine> = Arc::from(engine);
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+    if !wanted.dry_run {
+        peers::feeds_begin(&engine, &config);
+    }
     let pulls = pulling::open(&engine, &disk, &clock, &config.server.spool, &config.pull);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -59,6 +59,11 @@ pub(crate) fn alone(engine: &Arc<Engine>, config: &Config, changes: bool) -> Pee
     found(engine, &disk, Arc::new(RealClock::new()), config, changes)
 }
 
+/// What comes from now on to a spool on which nobody else is at work goes out by its feeds when the server runs.
+pub(crate) fn feeds_begin(engine: &Arc<Engine>, config: &Config) {
+    drop(alone(engine, config, true));
+}
+
 /// Fetches articles now; waits for the other server.
 pub(super) fn pull(
     pulls: &Pulls,

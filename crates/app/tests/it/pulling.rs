@@ -104,6 +104,41 @@ fn what_is_new_is_fetched_once() {
     drop(up);
 }
 
+/// What was fetched while no server ran went out by no feed, ever.
+#[test]
+fn what_is_fetched_without_a_server_goes_out_by_the_feeds() {
+    let (address, behind) = (free(), free());
+    let (_up, up_server) = upstream("up.example", address);
+    give(&up_server, 0..5, "misc.test");
+    let ours = site(address, "interval_s = 0\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    server.stop();
+    // It is new: what comes from now on goes to it.
+    let config = read_whole(&RealDisk, &ours.config(), 1 << 20).unwrap();
+    let config = String::from_utf8(config).unwrap();
+    let peer = format!("\n[[peer]]\nname = 'behind.example'\naddress = '{behind}'\n");
+    ours.configure(&(config + &peer));
+    assert_eq!(counts(&ours.json(&["pull", "up", "--dry-run"])), [0, 0, 5]);
+    assert_eq!(counts(&ours.json(&["pull", "up"])), [5, 0, 0]);
+    give(&up_server, 5..8, "misc.test");
+    assert_eq!(counts(&ours.json(&["pull", "up"])), [3, 0, 0]);
+    let server = ours.serve();
+    let (_there, there_server) = upstream("behind.example", behind);
+    let accepted = || ours.json(&["peer", "list"])["feeds"][0]["accepted"].clone();
+    for _ in 0..300 {
+        if accepted() == 8 {
+            break;
+        }
+        ours.text(&["peer", "flush", "behind.example"]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(accepted(), 8);
+    for server in [server, there_server, up_server] {
+        server.stop();
+    }
+}
+
 /// Killed again and again, with little taken each time: in the end everything is here once.
 #[test]
 fn a_kill_loses_and_doubles_nothing() {

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use newsreel_host::{Error, Op};
+use newsreel_host::{Error, ErrorKind, Op};
+use tokio::signal::unix::SignalKind;
 
 /// The standard input, in a file's place.
 pub(crate) const STANDARD_INPUT: &str = "-";
@@ -35,6 +36,28 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read + Send>, bool)> {
     });
     let (file, is_file) = opened.map_err(|error| Error::from_io(Op::Read, path, error))?;
     Ok((Box::new(file), is_file))
+}
+
+/// The same of a file that somebody may remove; none: it is not there.
+pub(crate) fn open_if_there(path: &Path) -> Result<Option<Box<dyn Read + Send>>> {
+    match open(path) {
+        Ok((file, _)) => Ok(Some(file)),
+        Err(error) => match error.downcast_ref::<Error>().map(Error::kind) {
+            Some(ErrorKind::NotFound) => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Has a limit on the size of files be an error of writing, and not the end of the process.
+pub(crate) fn limits_are_errors() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_io().build()?;
+    let _entered = runtime.enter();
+    // The signal stays taken when nobody waits for it any more.
+    let number = newsreel_host::process::file_size_signal();
+    drop(tokio::signal::unix::signal(SignalKind::from_raw(number))?);
+    Ok(())
 }
 
 /// Reads a file of at most so many octets.

@@ -30,17 +30,46 @@ pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// A file that is being written.
+/// A file that is being written, and goes with this.
 pub(crate) struct Keeping {
-    disk: Arc<dyn Disk>,
-    path: PathBuf,
+    unfinished: Unfinished,
     out: zstd::stream::write::Encoder<'static, BufWriter<Appended>>,
+}
+
+/// A file that nobody counts on, until it has its name.
+#[derive(Debug)]
+struct Unfinished {
+    disk: Arc<dyn Disk>,
+    /// Where it is to be.
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Unfinished {
+    /// All of it is on disk, and then its name; where it is.
+    fn finish(mut self, out: &Appended) -> Result<PathBuf> {
+        out.file().sync_all()?;
+        self.disk.rename(&unfinished(&self.path), &self.path)?;
+        self.is_kept = true;
+        let folder = self.path.parent().unwrap_or_else(|| Path::new("/"));
+        self.disk.sync_dir(folder)?;
+        Ok(self.path.clone())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What stays is removed another day.
+            let _ = self.disk.remove(&unfinished(&self.path));
+        }
+    }
 }
 
 impl std::fmt::Debug for Keeping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keeping")
-            .field("path", &self.path)
+            .field("path", &self.unfinished.path)
             .finish_non_exhaustive()
     }
 }
@@ -48,18 +77,14 @@ impl std::fmt::Debug for Keeping {
 /// A copy of an input, which goes with this.
 #[derive(Debug)]
 pub(crate) struct Held {
-    disk: Arc<dyn Disk>,
+    unfinished: Unfinished,
     out: Appended,
-    path: PathBuf,
-    is_kept: bool,
 }
 
 impl Held {
     /// It stays; where it is.
-    pub(crate) fn keep(mut self) -> Result<PathBuf> {
-        finish(self.disk.as_ref(), &self.out, &self.path)?;
-        self.is_kept = true;
-        Ok(self.path.clone())
+    pub(crate) fn keep(self) -> Result<PathBuf> {
+        self.unfinished.finish(&self.out)
     }
 
     /// All of it, from the beginning.
@@ -70,15 +95,6 @@ impl Held {
             at += read as u64;
             Ok(read)
         })
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // What stays is removed another day.
-            let _ = self.disk.remove(&unfinished(&self.path));
-        }
     }
 }
 
@@ -107,16 +123,15 @@ impl Folder {
     }
 
     fn keep(&self, folder: &str, ending: &str) -> Result<Keeping> {
-        let (file, path) = self.begin(folder, ending)?;
+        let (file, unfinished) = self.begin(folder, ending)?;
         let out = BufWriter::with_capacity(WRITE_OCTETS, Appended::new(file));
         let mut out = zstd::stream::write::Encoder::new(out, LEVEL)?;
         out.include_checksum(true)?;
-        let disk = Arc::clone(&self.disk);
-        Ok(Keeping { disk, path, out })
+        Ok(Keeping { unfinished, out })
     }
 
     /// Makes a file under a name that nobody has.
-    fn begin(&self, folder: &str, ending: &str) -> Result<(Arc<dyn File>, PathBuf)> {
+    fn begin(&self, folder: &str, ending: &str) -> Result<(Arc<dyn File>, Unfinished)> {
         let folder = self.path.join(folder);
         self.disk.create_dir_all(&folder)?;
         let (now, pid) = (self.clock.now().secs, newsreel_host::process::own_pid());
@@ -129,20 +144,27 @@ impl Folder {
             }
             match self.disk.open(&unfinished(&path), OpenMode::CreateNew) {
                 Err(error) if error.kind() == ErrorKind::Exists => {}
-                file => return Ok((file?, path)),
+                file => {
+                    let (file, disk) = (file?, Arc::clone(&self.disk));
+                    let is_kept = false;
+                    return Ok((
+                        file,
+                        Unfinished {
+                            disk,
+                            path,
+                            is_kept,
+                        },
+                    ));
+                }
             }
         }
     }
 
     /// Copies an input that may have to be kept as it is.
     pub(crate) fn hold(&self, input: &mut dyn Read) -> Result<Held> {
-        let (file, path) = self.begin(DAMAGED, "original")?;
-        let mut held = Held {
-            disk: Arc::clone(&self.disk),
-            out: Appended::new(file),
-            path,
-            is_kept: false,
-        };
+        let (file, unfinished) = self.begin(DAMAGED, "original")?;
+        let out = Appended::new(file);
+        let mut held = Held { unfinished, out };
         let mut out = BufWriter::with_capacity(WRITE_OCTETS, &mut held.out);
         io::copy(input, &mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -192,18 +214,10 @@ fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// All of it is on disk, and then its name.
-fn finish(disk: &dyn Disk, out: &Appended, path: &Path) -> Result<()> {
-    out.file().sync_all()?;
-    disk.rename(&unfinished(path), path)?;
-    disk.sync_dir(path.parent().unwrap_or_else(|| Path::new("/")))?;
-    Ok(())
-}
-
 impl Keeping {
     /// Appends octets.
     pub(crate) fn write(&mut self, octets: &[u8]) -> Result<()> {
-        let path = self.path.display();
+        let path = self.unfinished.path.display();
         self.out
             .write_all(octets)
             .with_context(|| format!("cannot write {path}"))
@@ -217,10 +231,11 @@ impl Keeping {
 
     /// Makes it durable; where it is.
     pub(crate) fn finish(self) -> Result<PathBuf> {
-        let about = || format!("cannot write {}", self.path.display());
-        let out = self.out.finish().with_context(about)?;
+        let Self { unfinished, out } = self;
+        let about = || format!("cannot write {}", unfinished.path.display());
+        let out = out.finish().with_context(about)?;
         let out = out.into_inner().map_err(io::IntoInnerError::into_error);
-        finish(self.disk.as_ref(), &out.with_context(about)?, &self.path)?;
-        Ok(self.path)
+        let out = out.with_context(about)?;
+        unfinished.finish(&out)
     }
 }

@@ -219,8 +219,9 @@ fn settle(
                     }
                 },
             };
-            tally.settle(&id, &article, settled)?;
+            let noted = tally.settle(&id, &article, settled);
             window.budget.give(article.len());
+            noted?;
         }
         Ok(())
     };
@@ -257,7 +258,40 @@ fn understood(said: &str, id: &str) -> Result<Settled, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use newsreel_host::{Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
+
     use super::*;
+    use crate::batches::kept::Folder;
+
+    /// Who had an article that could not be noted waited for its room for ever.
+    #[test]
+    fn what_cannot_be_noted_leaves_room() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let line = Line {
+            stream: BufReader::new(stream),
+        };
+        let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        disk.add(Fault::new(Op::Open, "batches", Effect::Denied).forever());
+        let folder = Folder::new(
+            Arc::new(disk),
+            Arc::new(FakeClock::new(1)),
+            "/batches".into(),
+        );
+        let mut tally = Tally::new(folder, false, false);
+        tally.is_away_because("nobody is there".to_owned());
+        let (window, (sent, under_way)) = (Window::default(), sync_channel(WINDOW));
+        for n in 0..2 {
+            window.budget.take(100);
+            let (id, article) = (format!("<{n}@x>"), vec![b'x'; 100]);
+            sent.send(Sent { id, article }).unwrap();
+        }
+        drop(sent);
+        assert!(settle(line, &under_way, &window, &mut tally).is_err());
+        assert_eq!(*window.budget.taken.lock().unwrap(), 0);
+    }
 
     #[test]
     fn what_answers_mean() {

@@ -63,6 +63,7 @@ pub(super) struct HandOver {
 impl HandOver {
     /// The spool, and the directory of what is deferred or damaged.
     pub(super) fn places(&self) -> Result<(PathBuf, Folder)> {
+        input::limits_are_errors()?;
         let spool = super::post::spool(self.spool.as_deref(), self.config.as_deref())?;
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         if self.keep.is_none() {
@@ -141,7 +142,10 @@ impl Taking {
                 self.tally.still_waits(path);
                 continue;
             }
-            let (mut file, _) = input::open(&path)?;
+            // Another command may have taken it since they were listed.
+            let Some(mut file) = input::open_if_there(&path)? else {
+                continue;
+            };
             self.damages.begin(said_name(&path));
             let (folder, tally, damages) = (&self.folder, &mut self.tally, &mut self.damages);
             batches::hand_over(&self.server, tally, damages, |taker| {
@@ -169,8 +173,9 @@ fn take_file(
     path: &Path,
     file: &mut dyn Read,
 ) -> Result<()> {
-    if !taker.take(file)? {
-        let (mut again, _) = input::open(path)?;
+    if !taker.take(file)?
+        && let Some(mut again) = input::open_if_there(path)?
+    {
         taker.damages.kept(folder.hold(&mut *again)?.keep()?);
     }
     Ok(())

@@ -332,6 +332,63 @@ fn a_bomb_is_harmless() {
     server.stop();
 }
 
+/// A limit on the size of files ended rnews by a signal, and what it had begun to write stayed.
+#[test]
+fn a_file_that_cannot_be_written_to_its_end_does_not_stay() {
+    let (spool, server) = served();
+    server.stop();
+    // Text that hardly packs.
+    let mut state = 1_u64;
+    let mut line = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("{:x}", state >> 16)
+    };
+    let bodies = (0..100).map(|n| {
+        article(n)
+            + &std::iter::repeat_with(&mut line)
+                .take(1000)
+                .collect::<Vec<_>>()
+                .join("\n")
+            + "\n"
+    });
+    let all: String = bodies.map(|it| framed(&it)).collect();
+    let path = file(&spool, "all", all.as_bytes());
+    let limited = format!(
+        "ulimit -f 100; exec {} rnews --config {} {path}",
+        newsreel().get_program().to_str().unwrap(),
+        spool.config().display()
+    );
+    let mut command = Command::new("/bin/sh");
+    let why = said(command.args(["-c", &limited]).output().unwrap()).unwrap_err();
+    assert!(why.contains("cannot write"), "{why}");
+    assert_eq!(files_in(&spool, "waiting"), 0);
+    // Without it they wait.
+    assert_eq!(counts(&spool.json(&["rnews", &path]))[3], 100);
+}
+
+/// Of two that took what waits, one ended where the other had been.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a name of a file that is not there any more"
+)]
+fn what_another_has_taken_is_passed_over() {
+    let (spool, server) = served();
+    server.stop();
+    assert_eq!(counts(&piped(&spool, batch(0..3).as_bytes()))[3], 3);
+    let waiting = spool.path().join("batches/waiting");
+    std::os::unix::fs::symlink(
+        waiting.join("gone"),
+        waiting.join("0000000000-1-0000.batch.zst"),
+    )
+    .unwrap();
+    let server = spool.serve();
+    assert_eq!(counts(&spool.json(&["rnews", "--retry"]))[0], 3);
+    server.stop();
+}
+
 #[test]
 fn articles_wait_while_the_server_is_away() {
     let (spool, server) = served();

@@ -2,6 +2,7 @@
 //!
 //! What is fetched, and how far it is, is the matter of `newsreel_feed`.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +21,9 @@ pub(crate) fn open(
     clock: &Arc<dyn Clock>,
     spool: &Path,
     pulls: &[PullConfig],
-) -> Arc<Pulls> {
+) -> io::Result<Arc<Pulls>> {
     let (engine, disk, clock) = (Arc::clone(engine), Arc::clone(disk), Arc::clone(clock));
-    Arc::new(Pulls::open(engine, disk, spool, clock, pulls))
+    Pulls::open(engine, disk, spool, clock, pulls).map(Arc::new)
 }
 
 /// Fetches now; what came of it, in JSON.

@@ -85,8 +85,9 @@ pub type Told<'t> = &'t mut dyn FnMut(u64, u64) -> bool;
 struct Going {
     sequence: Sequence,
     filed: Option<(GroupId, ArticleNumber)>,
-    id: String,
-    octets: u32,
+    id: Box<str>,
+    /// None: the log does not say it any more.
+    octets: Option<u32>,
 }
 
 /// So many articles of what the log loses next are read ahead of the batch that is written.
@@ -95,13 +96,33 @@ const AHEAD_MAX: usize = 10_000;
 /// After so many of one reading it is asked whether anybody still waits for them.
 const ASKED_EVERY: usize = 100;
 
+/// Why a run ends whose articles were dropped.
+const DROPPED: &str = "what waited was dropped meanwhile";
+
 /// The longest line in front of an article in a batch.
 const HEADER_OCTETS_MAX: u64 = "#! rnews 4294967295\n".len() as u64;
 
 impl Going {
     /// No more than this it takes in a batch, whose lines are shorter than those that are served.
     fn octets_max(&self) -> u64 {
-        u64::from(self.octets) + HEADER_OCTETS_MAX
+        u64::from(self.octets.unwrap_or(0)) + HEADER_OCTETS_MAX
+    }
+}
+
+/// What was missed, as the log has it no longer.
+#[derive(Default)]
+struct Lost {
+    /// The most articles that can be.
+    many: u64,
+    why: String,
+}
+
+impl Lost {
+    fn add(&mut self, more: Self) {
+        if more.many > 0 {
+            self.many += more.many;
+            self.why = more.why;
+        }
     }
 }
 
@@ -134,11 +155,29 @@ impl Peers {
             let _alone = feed.batching.lock().await;
             let run = Run::new(self, feed, wanted);
             all.push(match wanted.dry_run {
-                true => run.count(told)?,
+                true => run.count(told).await?,
                 false => run.write(told).await?,
             });
         }
         Ok(all)
+    }
+
+    /// What runs left that were killed counts or goes, before anything else moves a place.
+    pub(crate) fn tidy_batches(&self) {
+        let feeds = self.feeds.lock().clone();
+        for feed in feeds.iter().filter(|it| it.config.kind == FeedKind::Batch) {
+            let settled = feed.queue.lock().place().settled_before();
+            let folder = self.outgoing(feed);
+            if let Err(error) = folder.tidy(settled) {
+                let (peer, feed, folder) = (&feed.peer.name, &feed.config.name, folder.path());
+                tracing::error!(peer, feed, ?folder, %error, "what a run left cannot be tidied up");
+            }
+        }
+    }
+
+    fn outgoing(&self, feed: &Feed) -> Outgoing {
+        let path = self.folder_of(feed);
+        Outgoing::new(Arc::clone(&self.disk), path, &feed.config.name)
     }
 
     /// Where a feed's batches go.
@@ -160,13 +199,19 @@ struct Run<'p> {
     /// What the directory may still take.
     room: u64,
     /// Missed before what is read next, and not counted by the feed: that it is when the place moves behind it.
-    missed: u64,
+    missed: Lost,
+    /// What went into the batch or its window since the place moved.
+    taken: BTreeMap<Sequence, Box<str>>,
+    /// What of that was gone; it is counted when the place moves behind it.
+    gone: Vec<(Sequence, Box<str>)>,
+    /// How often the feed's articles had been dropped when this began.
+    drops: u64,
     done: Batched,
 }
 
 impl<'p> Run<'p> {
     fn new(peers: &'p Peers, feed: &'p Feed, wanted: &Batching) -> Self {
-        let path = peers.folder_of(feed);
+        let folder = peers.outgoing(feed);
         Self {
             peers,
             feed,
@@ -176,11 +221,14 @@ impl<'p> Run<'p> {
             },
             octets_max: wanted.octets_max.unwrap_or(feed.config.batch_octets_max),
             room: 0,
-            missed: 0,
+            missed: Lost::default(),
+            taken: BTreeMap::new(),
+            gone: Vec::new(),
+            drops: feed.queue.lock().drops(),
             done: Batched {
                 peer: feed.peer.name.clone(),
                 feed: feed.config.name.clone(),
-                folder: path.clone(),
+                folder: folder.path().to_owned(),
                 waiting: Vec::new(),
                 batches: Vec::new(),
                 articles: 0,
@@ -190,21 +238,22 @@ impl<'p> Run<'p> {
                 missed: 0,
                 stopped: None,
             },
-            folder: Outgoing::new(Arc::clone(&peers.disk), path, &feed.config.name),
+            folder,
         }
     }
 
     /// Says what would go.
-    fn count(mut self, told: Told<'_>) -> Result<Batched, io::Error> {
+    async fn count(mut self, told: Told<'_>) -> Result<Batched, io::Error> {
         (self.done.waiting, _) = self.folder.finished()?;
-        let mut going = VecDeque::new();
+        let (mut going, mut framed) = (VecDeque::new(), Framed::default());
         let mut steps = Steps::new(self.peers, self.feed);
         while steps.next(&mut going)? && told(steps.done(), steps.total()) {
-            for article in going.drain(..) {
+            for mut article in going.drain(..) {
+                framed.measure(self.peers, &mut article).await?;
                 self.done.articles += 1;
-                self.done.octets += u64::from(article.octets);
+                self.done.octets += u64::from(article.octets.unwrap_or(0));
             }
-            self.done.missed += std::mem::take(&mut steps.missed);
+            self.done.missed += std::mem::take(&mut steps.lost).many;
         }
         Ok(self.done)
     }
@@ -221,60 +270,94 @@ impl<'p> Run<'p> {
         }
         // What a write that failed left undone: batches are judged by the place as the disk has it.
         self.peers.places.write().map_err(io::Error::other)?;
-        let settled = self.feed.queue.lock().place().needs_from();
+        let settled = self.feed.queue.lock().place().settled_before();
         self.folder.tidy(settled)?;
         let (waiting, octets) = self.folder.finished()?;
         self.done.waiting = waiting;
         self.room = self.feed.config.waiting_octets_max.saturating_sub(octets);
         let mut going = VecDeque::new();
         let mut steps = Steps::new(self.peers, self.feed);
+        let mut ended = self.write_all(&mut steps, &mut going, told).await;
+        if let Err(why) = self.leave(going, &mut steps) {
+            ended = ended.and(Err(why));
+        }
+        ended.map(|()| self.done)
+    }
+
+    /// Writes what there is, or as much of it as may be.
+    async fn write_all(
+        &mut self,
+        steps: &mut Steps<'_>,
+        going: &mut VecDeque<Going>,
+        told: Told<'_>,
+    ) -> Result<(), io::Error> {
         let mut window = Window::new(self.feed);
-        while steps.next(&mut going)? {
-            while let Some(article) = going.pop_front() {
-                steps.read_ahead(&mut going)?;
-                let asks = going.len() % ASKED_EVERY == ASKED_EVERY - 1;
-                let is_wanted = !asks || told(steps.done(), steps.total());
-                if !is_wanted || self.feed.stop.is_started() {
-                    going.push_front(article);
-                    break;
-                }
-                if window.begins_batch(&article, self.octets_max) {
-                    self.put(&mut window).await?;
-                    if let Some(full) = window.batch.take() {
-                        self.finish(full, article.sequence)?;
-                    }
-                }
-                if window.is_at_begin() && self.room == 0 {
-                    self.move_to(article.sequence)?;
-                    let octets = self.feed.config.waiting_octets_max;
-                    self.done.stopped = Some(format!(
-                        "finished batches in {} have `waiting_octets_max`, {octets} octets, already",
-                        self.folder.path().display()
-                    ));
-                    return Ok(self.done);
-                }
-                window.push(article);
-                if window.articles.len() >= window.articles_max {
-                    self.put(&mut window).await?;
+        while self.done.stopped.is_none() && steps.next(going)? {
+            while self.done.stopped.is_none() && !going.is_empty() {
+                steps.read_ahead(going)?;
+                let asks = going.len().is_multiple_of(ASKED_EVERY);
+                if !self.is_to_end(!asks || told(steps.done(), steps.total())) {
+                    self.write_next(&mut window, going).await?;
                 }
             }
             if going.is_empty() {
-                self.missed += std::mem::take(&mut steps.missed);
-            }
-            let is_wanted = told(steps.done(), steps.total());
-            if !is_wanted || self.feed.stop.is_started() {
-                self.done.stopped = Some("it was interrupted".to_owned());
-                break;
+                self.missed.add(std::mem::take(&mut steps.lost));
+                let is_wanted = told(steps.done(), steps.total());
+                self.is_to_end(is_wanted);
             }
         }
         self.put(&mut window).await?;
         let rest = going.front().map(|article| article.sequence);
         let to = rest.unwrap_or(steps.cursor.position());
         match window.batch {
-            Some(batch) => self.finish(batch, to)?,
-            None => self.move_to(to)?,
+            Some(batch) => self.finish(batch, to),
+            None => self.move_to(to).map(|_| ()),
         }
-        Ok(self.done)
+    }
+
+    /// Whether it ends before everything is written; it says why.
+    fn is_to_end(&mut self, is_wanted: bool) -> bool {
+        if self.feed.queue.lock().drops() != self.drops {
+            self.done.stopped = Some(DROPPED.to_owned());
+        } else if !is_wanted || self.feed.stop.is_started() {
+            self.done.stopped = Some("it was interrupted".to_owned());
+        }
+        self.done.stopped.is_some()
+    }
+
+    /// Puts the next article into the window, and what has room no more into its batch.
+    async fn write_next(
+        &mut self,
+        window: &mut Window,
+        going: &mut VecDeque<Going>,
+    ) -> Result<(), io::Error> {
+        let Some(article) = going.front_mut() else {
+            return Ok(());
+        };
+        window.framed.measure(self.peers, article).await?;
+        if window.begins_batch(article, self.octets_max) {
+            self.put(window).await?;
+            if let Some(full) = window.batch.take() {
+                self.finish(full, article.sequence)?;
+            }
+        }
+        if window.is_at_begin() && self.room == 0 {
+            let octets = self.feed.config.waiting_octets_max;
+            let stopped = self.done.stopped.get_or_insert_default();
+            *stopped = format!(
+                "finished batches in {} have `waiting_octets_max`, {octets} octets, already",
+                self.folder.path().display()
+            );
+            return Ok(());
+        }
+        if let Some(article) = going.pop_front() {
+            self.taken.insert(article.sequence, article.id.clone());
+            window.push(article);
+        }
+        if window.articles.len() >= window.articles_max {
+            self.put(window).await?;
+        }
+        Ok(())
     }
 
     /// Puts the articles of a window into its batch.
@@ -283,11 +366,9 @@ impl<'p> Run<'p> {
         window.octets_max = 0;
         for article in window.articles.drain(..) {
             let framed = &mut window.framed;
-            if !framed
-                .read(self.peers, &article.id, &mut window.memory)
-                .await?
-            {
-                self.gone(article.id);
+            if !framed.read(self.peers, &article.id).await? {
+                self.taken.remove(&article.sequence);
+                self.gone.push((article.sequence, article.id));
                 continue;
             }
             let batch = match &mut window.batch {
@@ -302,7 +383,9 @@ impl<'p> Run<'p> {
     /// A batch is complete: it is on disk, the place moves behind it, on disk too, and it gets its name.
     fn finish(&mut self, batch: Writing, to: Sequence) -> Result<(), io::Error> {
         let whole: Whole = self.folder.finish(batch, to)?;
-        self.move_to(to)?;
+        if !self.move_to(to)? {
+            return self.folder.discard(&whole);
+        }
         let mut queue = self.feed.queue.lock();
         queue.tally.accepted += whole.articles;
         queue.tally.octets += whole.octets;
@@ -319,29 +402,60 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Everything before is settled, or missed.
-    fn move_to(&mut self, to: Sequence) -> Result<(), io::Error> {
-        let missed = std::mem::take(&mut self.missed);
-        self.done.missed += missed;
-        let mut queue = self.feed.queue.lock();
-        queue.miss(missed);
-        queue.pass(to);
-        drop(queue);
-        self.peers.places.write().map_err(io::Error::other)?;
-        self.peers.hold_log();
-        Ok(())
+    /// Everything before is settled, or missed; `false`: it was dropped.
+    fn move_to(&mut self, to: Sequence) -> Result<bool, io::Error> {
+        self.taken.clear();
+        self.pass(to, BTreeMap::new())
     }
 
-    fn gone(&mut self, id: String) {
-        let mut queue = self.feed.queue.lock();
-        queue.tally.gone += 1;
-        queue.name_gone(&id);
-        drop(queue);
-        self.feed.tell_gone(&id);
-        self.done.gone += 1;
-        if self.done.gone_ids.len() < GONE_NAMED_MAX {
-            self.done.gone_ids.push(id);
+    /// What was read, and is in no batch, stays open by its message-id where the log loses it next: the next run does not find it there.
+    fn leave(&mut self, going: VecDeque<Going>, steps: &mut Steps<'_>) -> Result<(), io::Error> {
+        let mut open = std::mem::take(&mut self.taken);
+        open.extend(going.into_iter().map(|it| (it.sequence, it.id)));
+        let read = steps.cursor.position();
+        // What was missed behind them is counted here, and read no more.
+        let lost = match self.missed.many + steps.lost.many {
+            0 => read.min(self.peers.engine.feeds_lose_before()),
+            _ => read,
+        };
+        drop(open.split_off(&lost));
+        if open.is_empty() {
+            return Ok(());
         }
+        self.missed.add(std::mem::take(&mut steps.lost));
+        self.pass(lost, open).map(|_| ())
+    }
+
+    /// Everything before is settled, but for these; `false`: it was dropped.
+    fn pass(
+        &mut self,
+        to: Sequence,
+        open: BTreeMap<Sequence, Box<str>>,
+    ) -> Result<bool, io::Error> {
+        let gone = std::mem::take(&mut self.gone).into_iter();
+        let gone: Vec<_> = gone.filter(|(at, _)| *at < to).collect();
+        let missed = std::mem::take(&mut self.missed);
+        let mut queue = self.feed.queue.lock();
+        if queue.drops() != self.drops {
+            self.done.stopped = Some(DROPPED.to_owned());
+            return Ok(false);
+        }
+        queue.miss(missed.many);
+        queue.pass_leaving(to, open);
+        queue.tally.gone += gone.len() as u64;
+        gone.iter().for_each(|(_, id)| queue.name_gone(id));
+        drop(queue);
+        self.feed.tell_missed(missed.many, &missed.why);
+        self.done.missed += missed.many;
+        self.done.gone += gone.len() as u64;
+        for (_, id) in gone {
+            self.feed.tell_gone(&id);
+            if self.done.gone_ids.len() < GONE_NAMED_MAX {
+                self.done.gone_ids.push(id.into());
+            }
+        }
+        self.peers.places.write().map_err(io::Error::other)?;
+        Ok(true)
     }
 }
 
@@ -356,7 +470,6 @@ struct Window {
     from: Sequence,
     batch: Option<Writing>,
     framed: Framed,
-    memory: ArticleBuf,
 }
 
 impl Window {
@@ -373,7 +486,6 @@ impl Window {
             from: Sequence(0),
             batch: None,
             framed: Framed::default(),
-            memory: ArticleBuf::new(),
         }
     }
 
@@ -399,32 +511,42 @@ impl Window {
 /// An article with its header line, as batches have it.
 #[derive(Default)]
 struct Framed {
+    memory: ArticleBuf,
     text: Vec<u8>,
     batch: Vec<u8>,
 }
 
 impl Framed {
     /// Reads an article; `false`: it is gone.
-    async fn read(
-        &mut self,
-        peers: &Peers,
-        id: &str,
-        memory: &mut ArticleBuf,
-    ) -> Result<bool, io::Error> {
+    async fn read(&mut self, peers: &Peers, id: &str) -> Result<bool, io::Error> {
+        if !self.find(peers, id).await? {
+            return Ok(false);
+        }
+        self.text.clear();
+        self.batch.clear();
+        wire_to_lf(self.memory.content(), &mut self.text);
+        batch::write_article(&self.text, &mut self.batch);
+        Ok(true)
+    }
+
+    /// Finds out how large an article is, if nobody knows.
+    async fn measure(&mut self, peers: &Peers, article: &mut Going) -> Result<(), io::Error> {
+        if article.octets.is_none() {
+            let is_here = self.find(peers, &article.id).await?;
+            let octets = u32::try_from(self.memory.content().len()).unwrap_or(u32::MAX);
+            article.octets = Some(if is_here { octets } else { 0 });
+        }
+        Ok(())
+    }
+
+    async fn find(&mut self, peers: &Peers, id: &str) -> Result<bool, io::Error> {
         let Ok(id) = MessageId::parse(id.as_bytes()) else {
             return Ok(false);
         };
         let service = peers.engine.service();
         let query = ArticleQuery::ById(id);
-        let found = service.article(query, Part::Whole, memory).await;
-        if found.map_err(io::Error::other)?.is_none() {
-            return Ok(false);
-        }
-        self.text.clear();
-        self.batch.clear();
-        wire_to_lf(memory.content(), &mut self.text);
-        batch::write_article(&self.text, &mut self.batch);
-        Ok(true)
+        let found = service.article(query, Part::Whole, &mut self.memory).await;
+        Ok(found.map_err(io::Error::other)?.is_some())
     }
 }
 
@@ -438,8 +560,8 @@ struct Steps<'p> {
     now_s: u64,
     /// What is open by its message-id.
     named: BTreeMap<Sequence, Box<str>>,
-    /// The most articles that can have been missed before the next that is read.
-    missed: u64,
+    /// Missed before the next that is read.
+    lost: Lost,
     /// The next article is too young.
     is_over: bool,
 }
@@ -456,7 +578,7 @@ impl<'p> Steps<'p> {
             end: peers.engine.watch_commits().borrow().next(),
             now_s: peers.clock.now().secs,
             named: place.named,
-            missed: 0,
+            lost: Lost::default(),
             is_over: false,
         }
     }
@@ -472,7 +594,7 @@ impl<'p> Steps<'p> {
     /// The next articles that go; `false`: there are no more.
     fn next(&mut self, going: &mut VecDeque<Going>) -> Result<bool, io::Error> {
         self.read_ahead(going)?;
-        match going.is_empty() && self.missed == 0 {
+        match going.is_empty() && self.lost.many == 0 {
             true => self.next_commit(going),
             false => Ok(true),
         }
@@ -482,7 +604,7 @@ impl<'p> Steps<'p> {
     fn read_ahead(&mut self, going: &mut VecDeque<Going>) -> Result<(), io::Error> {
         let lost = self.engine.feeds_lose_before();
         self.end = self.end.max(lost);
-        let may_go_on = |it: &Self| it.missed == 0 && !it.is_over && it.cursor.position() < lost;
+        let may_go_on = |it: &Self| it.lost.many == 0 && !it.is_over && it.cursor.position() < lost;
         while may_go_on(self) && going.len() < AHEAD_MAX {
             self.next_commit(going)?;
         }
@@ -492,27 +614,25 @@ impl<'p> Steps<'p> {
     /// The articles of one commit that go; `false`: there are no more commits.
     fn next_commit(&mut self, going: &mut VecDeque<Going>) -> Result<bool, io::Error> {
         if self.is_over || self.cursor.position() >= self.end {
-            self.take_named(self.end, going);
+            self.take_named(self.cursor.position(), going);
             return Ok(!going.is_empty());
         }
-        let (mut queue, now_s) = (self.feed.queue.lock(), self.now_s);
-        let (filter, end, is_over) = (&self.feed.filter, self.end, &mut self.is_over);
+        let (feed, end, now_s, is_over) = (self.feed, self.end, self.now_s, &mut self.is_over);
         let read = self.cursor.read(|article| {
-            *is_over = article.sequence >= end || queue.is_too_young(article.arrival, now_s);
+            let mut queue = feed.queue.lock();
+            let (at, is_open) = (article.sequence, queue.is_in_log(article.sequence));
+            let is_unseen = !is_open && queue.is_unseen(at);
+            // What is open waited for its delay before.
+            *is_over = at >= end || is_unseen && queue.is_too_young(article.arrival, now_s);
             if *is_over {
                 return ControlFlow::Break(());
             }
-            let place = queue.place();
-            let goes = match article.sequence < place.next {
-                true => place.is_open_in_log(article.sequence),
-                false => filter.takes(article),
-            };
-            if goes {
+            if is_open || is_unseen && feed.filter.takes(article) {
                 going.push_back(Going {
-                    sequence: article.sequence,
+                    sequence: at,
                     filed: article.place,
-                    id: String::from_utf8_lossy(article.id).into_owned(),
-                    octets: article.octets,
+                    id: String::from_utf8_lossy(article.id).into(),
+                    octets: Some(article.octets),
                 });
             }
             ControlFlow::Continue(())
@@ -520,16 +640,16 @@ impl<'p> Steps<'p> {
         match read.map_err(io::Error::other)? {
             FeedRead::End => self.is_over = true,
             FeedRead::Missed { from, before, why } => {
-                self.missed += self.feed.tell_missed(from, before, &why);
+                let many = self.feed.queue.lock().unseen_at_most(from, before);
+                self.lost.add(Lost { many, why });
             }
             FeedRead::More => {}
         }
-        drop(queue);
         self.take_named(self.cursor.position(), going);
         Ok(true)
     }
 
-    /// What is open by its message-id, and was in the log before this, goes at its place; how large it is nobody knows any more.
+    /// What is open by its message-id, and was in the log before this, goes at its place.
     fn take_named(&mut self, before: Sequence, going: &mut VecDeque<Going>) {
         if self.named.is_empty() {
             return;
@@ -539,8 +659,8 @@ impl<'p> Steps<'p> {
         going.extend(named.map(|(sequence, id)| Going {
             sequence,
             filed: None,
-            id: id.into(),
-            octets: 0,
+            id,
+            octets: None,
         }));
         going.make_contiguous().sort_by_key(|it| it.sequence);
     }

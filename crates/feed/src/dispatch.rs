@@ -187,10 +187,9 @@ impl Dispatcher {
         for ((at, feed), found) in members.iter().zip(found) {
             let mut queue = feed.queue.lock();
             if let FeedRead::Missed { from, before, why } = &read {
-                let (from, before) = ((*from).max(queue.unseen_from()), (*before).min(to));
-                if from < before {
-                    queue.miss(feed.tell_missed(from, before, why));
-                }
+                let many = queue.unseen_at_most(*from, (*before).min(to));
+                queue.miss(many);
+                feed.tell_missed(many, why);
             }
             *self.missed.entry(*at).or_default() += found.len() as u64;
             found.iter().for_each(|id| queue.miss_one(id, now));
@@ -297,7 +296,9 @@ impl Dispatcher {
         };
         let mut queue = feed.queue.lock();
         if let FeedRead::Missed { from, before, why } = &read {
-            queue.miss(feed.tell_missed(*from, (*before).min(to), why));
+            let many = queue.unseen_at_most(*from, (*before).min(to));
+            queue.miss(many);
+            feed.tell_missed(many, why);
         }
         queue.advance_late(next);
         queue.sort_window();
@@ -356,8 +357,10 @@ impl Dispatcher {
         })?;
         if let FeedRead::Missed { from, before, why } = &read {
             for (feed, _) in feeds.iter().zip(&members).filter(|(_, member)| **member) {
-                let many = feed.tell_missed(*from, *before, why);
-                feed.queue.lock().miss(many);
+                let mut queue = feed.queue.lock();
+                let many = queue.unseen_at_most(*from, *before);
+                queue.miss(many);
+                feed.tell_missed(many, why);
             }
         }
         let is_backlog = cursor.position() < end;

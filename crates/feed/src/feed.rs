@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use newsreel_host::Clock;
 use newsreel_net::{Drain, DrainWatch};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
 use crate::place::Place;
-use crate::queue::{GONE_NAMED_MAX, Item, Offered, Queue, Tally, articles_at_most};
+use crate::queue::{GONE_NAMED_MAX, Item, Offered, Queue, Tally};
 use crate::text::Texts;
 
 /// What a connection of a feed is doing.
@@ -338,12 +338,12 @@ impl Feed {
         }
     }
 
-    /// A part of the log is not there any more: the log says so; the most articles that it can have had.
-    pub(crate) fn tell_missed(&self, from: Sequence, before: Sequence, why: &str) -> u64 {
-        let many = articles_at_most(from, before);
+    /// A part of the log is not there any more, with so many articles at the most: the log says so.
+    pub(crate) fn tell_missed(&self, many: u64, why: &str) {
         let (peer, feed) = (&self.peer.name, &self.config.name);
-        tracing::error!(peer, feed, "missed up to {many} articles: {why}");
-        many
+        if many > 0 {
+            tracing::error!(peer, feed, "missed up to {many} articles: {why}");
+        }
     }
 
     pub(crate) fn report(&self, now_ms: u64) -> FeedReport {

@@ -156,12 +156,6 @@ impl Kept {
         dropped
     }
 
-    /// From where on they need the log.
-    pub(crate) fn needs_from(&self) -> Option<Sequence> {
-        let places = self.places.lock();
-        places.values().map(|left| left.place.needs_from()).min()
-    }
-
     /// The lines of the file.
     pub(crate) fn lines(&self) -> Vec<(String, Place)> {
         let line = |(key, left): (&String, &Left)| {

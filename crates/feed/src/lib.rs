@@ -21,6 +21,7 @@ mod hashfeed;
 mod hosts;
 mod kept;
 mod link;
+mod noted;
 mod outgoing;
 mod peers;
 mod place;

@@ -192,7 +192,11 @@ impl Outgoing {
             self.feed, writing.from.0, to.0, writing.ending
         );
         let path = self.path.join(format!("{name}{WHOLE}"));
-        self.rename(&writing.new, &path)?;
+        if let Err(error) = self.rename(&writing.new, &path) {
+            // It may have that name all the same, and does not count.
+            let _ = self.disk.remove(&path);
+            return Err(error);
+        }
         Ok(Whole {
             path,
             name: self.path.join(name),
@@ -206,6 +210,11 @@ impl Outgoing {
     pub(crate) fn name(&self, whole: &Whole) -> io::Result<PathBuf> {
         self.rename(&whole.path, &whole.name)?;
         Ok(whole.name.clone())
+    }
+
+    /// A batch does not count.
+    pub(crate) fn discard(&self, whole: &Whole) -> io::Result<()> {
+        self.forget(&whole.path)
     }
 
     /// What a run left that was killed: what is whole and counts gets its name, everything else goes.

@@ -4,12 +4,13 @@
 //! are offered again, by CHECK first, and nothing is left out.  A change of the configuration touches the feeds it changes and no other.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_engine::{Engine, FedArticle, FedGroups};
-use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file};
+use newsreel_host::{Clock, Disk};
 use newsreel_net::DrainWatch;
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
 use newsreel_wire::article::{Content, Headers, Known};
@@ -30,6 +31,7 @@ use crate::feed::{Feed, FeedReport, Worker};
 use crate::filter::Refusal;
 use crate::kept::{Forgotten, Kept};
 use crate::link::Link;
+use crate::noted::{self, Found as Noted};
 use crate::place::{self, Place};
 use crate::sink::Sink;
 use crate::text::Texts;
@@ -38,8 +40,6 @@ use crate::text::Texts;
 const FILE: &str = "feeds";
 /// A line of it that says nothing of a feed, and that is written no more.
 const GAPS: &str = "!gaps";
-/// It has a line for each feed, with a number for each article in memory.
-const FILE_OCTETS_MAX: usize = 256 << 20;
 /// How often the places are written.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -65,8 +65,16 @@ pub(crate) struct Places {
     file: PathBuf,
     feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
     kept: Arc<Kept>,
-    /// What it says.
-    written: Mutex<String>,
+    engine: Arc<Engine>,
+    written: Mutex<Written>,
+}
+
+/// What the file says, or has in the place of that.
+#[derive(Debug)]
+struct Written {
+    text: String,
+    /// What was damaged, until it is written.
+    damaged: Option<Vec<u8>>,
 }
 
 impl Places {
@@ -78,16 +86,24 @@ impl Places {
         places.chain(self.kept.lines()).collect()
     }
 
-    /// Writes how far the feeds are now, if it says something else.  Who comes later writes what is newer.
+    /// Writes how far the feeds are now, if it says something else, and lets the log go so far.  Who comes later writes what is newer.
     pub(crate) fn write(&self) -> Result<bool, newsreel_host::Error> {
         let mut written = self.written.lock();
-        let text = place::print(&self.now());
-        if text == *written {
+        let places = self.now();
+        let text = place::print_within(&places, noted::OCTETS_MAX);
+        if text == written.text {
             return Ok(false);
         }
-        replace_file(self.disk.as_ref(), &self.file, text.as_bytes())?;
-        *written = text;
+        noted::write(self.disk.as_ref(), &self.file, &text, &mut written.damaged)?;
+        written.text = text;
+        self.hold_log(&places);
         Ok(true)
+    }
+
+    /// Says from where on the log is needed: never more of it goes than the file says.
+    fn hold_log(&self, places: &BTreeMap<String, Place>) {
+        let needed = places.values().map(Place::needs_from);
+        self.engine.keep_for_feeds(needed.min());
     }
 }
 
@@ -112,7 +128,9 @@ pub struct Peers {
 
 impl Peers {
     /// Finds out how far each feed has come; a new one begins at the end of the log.  From now on the log is kept for them.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the file that says so cannot be read, or a later newsreel wrote it.
     pub fn open(
         engine: Arc<Engine>,
         disk: Arc<dyn Disk>,
@@ -120,15 +138,18 @@ impl Peers {
         clock: Arc<dyn Clock>,
         dial: Arc<dyn Dial>,
         peers: &[PeerConfig],
-    ) -> Self {
-        let this = Self::found(engine, disk, spool, clock, dial, peers);
+    ) -> Result<Self, io::Error> {
+        let this = Self::found(engine, disk, spool, clock, dial, peers)?;
         this.note_begin();
-        this.hold_log();
-        this
+        this.places.hold_log(&this.places.now());
+        this.tidy_batches();
+        Ok(this)
     }
 
     /// The same, to look at only.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the file that says so cannot be read, or a later newsreel wrote it.
     pub fn found(
         engine: Arc<Engine>,
         disk: Arc<dyn Disk>,
@@ -136,23 +157,28 @@ impl Peers {
         clock: Arc<dyn Clock>,
         dial: Arc<dyn Dial>,
         peers: &[PeerConfig],
-    ) -> Self {
+    ) -> Result<Self, io::Error> {
         let file = spool.join(FILE);
-        let loaded = load(disk.as_ref(), &file);
         let end = engine.watch_commits().borrow().next();
-        // What waited is somewhere in the log: all of it is offered again, and peers refuse what they have.
-        let begin = match loaded {
-            Some(_) => end,
-            None => Sequence(engine.status().log.oldest),
+        let found = place::KIND.find(disk.as_ref(), &file, place::parse);
+        // Whoever sees to the file finds the log as it is.
+        let found = found.inspect_err(|_| engine.keep_for_feeds(Some(Sequence::ZERO)));
+        let (mut all, begin, damaged) = match found? {
+            Noted::Noted(all) => (all, end, None),
+            Noted::Nothing => (BTreeMap::new(), end, None),
+            // What waited is somewhere in the log: all of it is offered again, and peers refuse what they have.
+            Noted::Damaged(octets) => {
+                let oldest = Sequence(engine.status().log.oldest);
+                (BTreeMap::new(), oldest, Some(octets))
+            }
         };
         let now = UnixTime(clock.now().secs);
-        let mut all = loaded.unwrap_or_default();
         all.remove(GAPS);
         let kept = Arc::new(Kept::new(all, now));
         let feeds: Arc<Mutex<Vec<Arc<Feed>>>> = Arc::default();
         let this = Self {
             texts: Arc::new(Texts::new(engine.service())),
-            engine,
+            engine: Arc::clone(&engine),
             spool: spool.to_owned(),
             clock,
             dial,
@@ -161,7 +187,11 @@ impl Peers {
                 file,
                 feeds: Arc::clone(&feeds),
                 kept: Arc::clone(&kept),
-                written: Mutex::new(place::print(&BTreeMap::new())),
+                engine,
+                written: Mutex::new(Written {
+                    text: place::print(&BTreeMap::new()),
+                    damaged,
+                }),
             }),
             disk,
             feeds,
@@ -174,7 +204,7 @@ impl Peers {
         let feeds = this.made(peers, &[], begin);
         *this.feeds.lock() = feeds;
         this.kept.tell();
-        this
+        Ok(this)
     }
 
     /// Says whether articles are to be looked at for what their bodies are.
@@ -197,16 +227,6 @@ impl Peers {
         if let Err(error) = self.note() {
             tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
         }
-    }
-
-    /// Says from where on the log is needed.
-    pub(crate) fn hold_log(&self) {
-        let feeds = self.feeds.lock();
-        let needed = feeds
-            .iter()
-            .map(|feed| feed.queue.lock().place().needs_from());
-        let needed = needed.chain(self.kept.needs_from());
-        self.engine.keep_for_feeds(needed.min());
     }
 
     /// Says how long the place of a feed is kept that is taken out of the configuration.
@@ -267,6 +287,10 @@ impl Peers {
         }
         let feeds = self.feeds.lock().clone();
         work.finish(&feeds).await;
+        // The log may go before the next start; the store has them then.
+        for feed in &feeds {
+            feed.queue.lock().name_open(Sequence(u64::MAX));
+        }
         self.save().await;
     }
 
@@ -347,12 +371,8 @@ impl Peers {
             tell_forgotten(&engine, old);
             places.write()
         };
-        match tokio::task::spawn_blocking(writing).await {
-            Ok(Ok(true)) => self.hold_log(),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
-            }
-            Ok(Ok(false)) | Err(_) => {}
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(writing).await {
+            tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
         }
     }
 
@@ -552,21 +572,4 @@ fn tell_forgotten(engine: &Engine, forgotten: Vec<Forgotten>) {
              memory and {least}{behind} of the log are never sent by it"
         );
     }
-}
-
-/// The places as they were written last; `None`: they are lost.
-fn load(disk: &dyn Disk, file: &Path) -> Option<BTreeMap<String, Place>> {
-    let why = match read_whole(disk, file, FILE_OCTETS_MAX) {
-        Ok(octets) => match place::parse(&octets) {
-            Ok(places) => return Some(places),
-            Err(why) => why,
-        },
-        Err(error) if error.kind() == ErrorKind::NotFound => return Some(BTreeMap::new()),
-        Err(error) => error.to_string(),
-    };
-    let file = file.display();
-    tracing::error!(
-        "{file} does not say how far the feeds are: {why}; all that is in the log is offered again"
-    );
-    None
 }

@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use newsreel_host::sealed;
 use newsreel_wire::Sequence;
 
+use crate::noted::Kind;
+
 /// A feed's place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -78,6 +80,12 @@ impl Place {
         first.fold(self.next, Sequence::min)
     }
 
+    /// Everything before this is settled.
+    pub(crate) fn settled_before(&self) -> Sequence {
+        let open = self.open.first().copied();
+        open.map_or(self.needs_from(), |open| open.min(self.needs_from()))
+    }
+
     /// Sequences before `next` that are still to be looked at.
     pub(crate) fn passed_over(&self) -> u64 {
         let stretches = self.behind.iter();
@@ -87,7 +95,15 @@ impl Place {
     }
 }
 
-/// How the file begins.
+/// What the file is.
+pub(crate) const KIND: Kind = Kind {
+    words: "newsreel feeds ",
+    version: 2,
+    says: "how far the feeds are",
+    without: "a feed begins at the end of the log, and what waited for it is not sent",
+    damaged: "all that is in the log is offered again",
+};
+/// How it begins.
 const WORDS: &str = "newsreel feeds 2 ";
 /// The same of those that know neither names nor what was missed.
 const WORDS_1: &str = "newsreel feeds 1 ";
@@ -96,11 +112,25 @@ const MISSED: &str = "missed=";
 
 /// The places as the file has them.
 pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
+    print_with(places, true)
+}
+
+/// The same, without message-ids of what is open where it would have more octets with them: that is looked for in the log then.
+pub(crate) fn print_within(places: &BTreeMap<String, Place>, octets_max: usize) -> String {
+    let whole = print(places);
+    match whole.len() <= octets_max {
+        true => whole,
+        false => print_with(places, false),
+    }
+}
+
+fn print_with(places: &BTreeMap<String, Place>, names_open: bool) -> String {
     let mut lines = String::new();
     for (name, place) in places {
         let _ = write!(lines, "{name} {}", place.next.0);
         for sequence in &place.open {
-            let id = place.named.get(sequence).map_or("", |id| id);
+            let named = place.named.get(sequence).filter(|_| names_open);
+            let id = named.map_or("", |id| id);
             let _ = write!(lines, " {}{id}", sequence.0);
         }
         for (from, to) in &place.behind {
@@ -181,9 +211,28 @@ mod tests {
         assert_eq!(parse(text.as_bytes()), Ok(places.clone()));
         let older = text.replace("feeds 2", "feeds 1");
         assert_eq!(parse(older.as_bytes()), Ok(places));
+        let first = b"newsreel feeds 1 bd852104\nb.example/all 7 3 5-6\n";
+        let first = parse(first).map(|it| it["b.example/all"].needs_from());
+        assert_eq!(first, Ok(Sequence(3)));
         for (from, to) in [("7\n", "8\n"), ("feeds 2", "feeds 3"), ("all 7\n", "all")] {
             assert!(parse(text.replace(from, to).as_bytes()).is_err(), "{to:?}");
         }
+    }
+
+    /// A file that was larger than what is read at a start was taken for damaged.
+    #[test]
+    fn no_file_is_larger_than_what_is_read() {
+        let mut place = Place::at(Sequence(7));
+        place.open = [2, 3].map(Sequence).into();
+        place.named = BTreeMap::from([(Sequence(3), "<3@x>".into())]);
+        let mut places = BTreeMap::from([("b.example/all".to_owned(), place)]);
+        let whole = print(&places);
+        assert_eq!(print_within(&places, whole.len()), whole);
+        let without = print_within(&places, whole.len() - 1);
+        if let Some(place) = places.get_mut("b.example/all") {
+            place.named.clear();
+        }
+        assert_eq!(parse(without.as_bytes()), Ok(places));
     }
 
     /// Next; open, and whether it is named; behind; missed, and of that named.

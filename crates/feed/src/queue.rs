@@ -50,6 +50,8 @@ pub(crate) struct Queue {
     gone: VecDeque<Box<str>>,
     /// What became of the newest.
     remembered: Remembered,
+    /// How often what there was was dropped.
+    drops: u64,
 }
 
 /// Connections that end at an article while others go through; then it is given up.
@@ -69,7 +71,7 @@ pub const GONE_NAMED_MAX: usize = 100;
 const NAMED_MAX: usize = 10_000;
 
 /// The most articles that a part of the log can have: each has two records there, of which one is for feeds.
-pub(crate) const fn articles_at_most(from: Sequence, before: Sequence) -> u64 {
+const fn articles_at_most(from: Sequence, before: Sequence) -> u64 {
     before.0.saturating_sub(from.0).div_ceil(2)
 }
 
@@ -111,6 +113,7 @@ impl Queue {
             },
             gone: VecDeque::new(),
             remembered: Remembered::default(),
+            drops: 0,
         }
     }
 
@@ -207,8 +210,11 @@ impl Queue {
         }
     }
 
-    /// An article that was passed over and goes out; the first stretch begins behind it.
+    /// An article that was passed over and goes out, unless it was dropped meanwhile; the first stretch begins behind it.
     pub(crate) fn push_late(&mut self, offered: Arc<Offered>) {
+        if !self.is_behind(offered.sequence) {
+            return;
+        }
         self.advance_late(behind(offered.sequence));
         // A place that an older newsreel wrote may have stretches with what is under way in them.
         if self.place.open.insert(offered.sequence) {
@@ -250,8 +256,11 @@ impl Queue {
         self.resumes_at_s.saturating_sub(now_s) == 0 || self.resumes_at_s - now_s > self.delay_s
     }
 
-    /// An article that goes out; it is behind all before, and the log was looked at up to it.
+    /// An article that goes out, unless it was dropped meanwhile; it is behind all before, and the log was looked at up to it.
     pub(crate) fn push(&mut self, offered: Arc<Offered>) {
+        if offered.sequence < self.place.next {
+            return;
+        }
         self.advance(behind(offered.sequence));
         self.place.open.insert(offered.sequence);
         self.hold(&offered);
@@ -328,13 +337,23 @@ impl Queue {
 
     /// Everything before this is settled, of a feed that has nothing in memory.
     pub(crate) fn pass(&mut self, to: Sequence) {
-        self.close_in_log(to);
-        self.place.behind.clear();
         let stays = self.place.named.split_off(&to);
         for at in std::mem::replace(&mut self.place.named, stays).keys() {
             self.place.open.remove(at);
         }
-        self.advance(to);
+        self.lose(to);
+    }
+
+    /// The same, but these are open, and found by their message-ids.
+    pub(crate) fn pass_leaving(&mut self, to: Sequence, open: BTreeMap<Sequence, Box<str>>) {
+        self.pass(to);
+        self.place.open.extend(open.keys());
+        self.place.named.extend(open);
+    }
+
+    /// How often what there was was dropped: who has read ahead of the place writes nothing of it when that changed.
+    pub(crate) const fn drops(&self) -> u64 {
+        self.drops
     }
 
     /// Where the first article is that it has not come to, or that is open and in the log only.
@@ -346,11 +365,25 @@ impl Queue {
 
     /// Whether it has not come to an article, or that is open and in the log only.
     pub(crate) fn is_unseen(&self, sequence: Sequence) -> bool {
-        let place = &self.place;
-        let mut behind = place.behind.iter();
-        place.next <= sequence
-            || self.is_in_log(sequence)
-            || behind.any(|(from, to)| *from <= sequence && sequence < *to)
+        self.place.next <= sequence || self.is_in_log(sequence) || self.is_behind(sequence)
+    }
+
+    /// Whether an article was passed over and not looked at since.
+    fn is_behind(&self, sequence: Sequence) -> bool {
+        let mut behind = self.place.behind.iter();
+        behind.any(|(from, to)| *from <= sequence && sequence < *to)
+    }
+
+    /// The most articles that it can miss where nothing is left of the log from one sequence to before another.
+    pub(crate) fn unseen_at_most(&self, from: Sequence, before: Sequence) -> u64 {
+        if from >= before {
+            return 0;
+        }
+        let rest = (self.place.next, before);
+        let stretches = self.place.behind.iter().copied().chain([rest]);
+        let in_each =
+            stretches.map(|(first, to)| articles_at_most(first.max(from), to.min(before)));
+        self.in_log.range(from..before).count() as u64 + in_each.sum::<u64>()
     }
 
     /// So many articles are missed, or at most so many.
@@ -499,8 +532,11 @@ impl Queue {
             .map(|ids| ids.iter().map(|id| id.to_string()).collect())
     }
 
-    /// The peer put an article off.
+    /// The peer put an article off, which is tried again unless it was dropped meanwhile.
     pub(crate) fn defer(&mut self, mut item: Item, now_ms: u64) {
+        if !self.place.open.contains(&item.offered.sequence) {
+            return;
+        }
         self.tally.deferred += 1;
         let wait = self.retry_ms.saturating_mul(1 << item.tries.min(20));
         item.tries += 1;
@@ -559,6 +595,7 @@ impl Queue {
         self.deferred.clear();
         self.in_log.clear();
         self.in_memory.clear();
+        self.drops += 1;
         self.place = self.place.goes_on_at(next.max(self.place.next));
         many
     }

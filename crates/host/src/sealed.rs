@@ -37,6 +37,16 @@ pub fn unseal<'t>(
     Ok((at, lines))
 }
 
+/// The version that such a file says it is of, behind these words; none: it does not, or its checksum is wrong.
+#[must_use]
+pub fn version_of(octets: &[u8], words: &str) -> Option<u32> {
+    let text = std::str::from_utf8(octets).ok()?;
+    let (first, lines) = text.split_once('\n')?;
+    let (version, sum) = first.strip_prefix(words)?.split_once(' ')?;
+    let is_whole = sum == format!("{:08x}", crc32c::crc32c(lines.as_bytes()));
+    version.parse().ok().filter(|_| is_whole)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,10 +68,13 @@ mod tests {
             read(&seal("newsreel words 1 ", b"")),
             Err("it is no file of things")
         );
+        assert_eq!(version_of(&whole, "newsreel things "), Some(1));
+        assert_eq!(version_of(&whole, "newsreel words "), None);
         for place in words[1].len()..whole.len() {
             let mut other = whole.clone();
             other[place] ^= 1;
             assert!(read(&other).is_err(), "{place}");
+            assert_eq!(version_of(&other, "newsreel things "), None, "{place}");
         }
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn alone(engine: Box<Engine>, args: &Args, wanted: &Batching) -> Result<Value> {
     let config = access::config_of(&args.spool)?;
     let engine: Arc<Engine> = Arc::from(engine);
-    let peers = peers::alone(&engine, &config, !wanted.dry_run);
+    let peers = peers::alone(&engine, &config, !wanted.dry_run)?;
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build()?;
     let bar = access::bar();

@@ -205,7 +205,7 @@ fn alone(engine: Box<Engine>, spool: &SpoolArgs, action: PeerAction, name: &str)
     let config = access::config_of(spool)?;
     let engine: Arc<Engine> = Arc::from(engine);
     let changes = action == PeerAction::DropBacklog;
-    let peers = peers::alone(&engine, &config, changes);
+    let peers = peers::alone(&engine, &config, changes)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build()?;
     let (entered, neighbours) = (runtime.enter(), Neighbours::default());

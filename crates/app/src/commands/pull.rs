@@ -85,9 +85,9 @@ fn alone(engine: Box<Engine>, args: &Args, wanted: &Pulling) -> Result<Value> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
     if !wanted.dry_run {
-        peers::feeds_begin(&engine, &config);
+        peers::feeds_begin(&engine, &config)?;
     }
-    let pulls = pulling::open(&engine, &disk, &clock, &config.server.spool, &config.pull);
+    let pulls = pulling::open(&engine, &disk, &clock, &config.server.spool, &config.pull)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

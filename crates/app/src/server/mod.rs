@@ -120,12 +120,12 @@ fn run_logged(
     tell_room(&engine, &spool);
     tell_path_identity(&engine, &config);
     runtime.block_on(begin_filters(&engine, &config))?;
+    let peers = peers::open(&engine, &disk, &clock, &config)?;
+    let spool = &config.server.spool;
+    let pulls = pulling::open(&engine, &disk, &clock, spool, &config.pull)?;
     let mailing = Mailing::start(&config, &disk, &clock)?;
     engine.set_mail_drops(mailing.moderators(), mailing.notices());
     engine.do_what_is_due();
-    let peers = peers::open(&engine, &disk, &clock, &config);
-    let spool = &config.server.spool;
-    let pulls = pulling::open(&engine, &disk, &clock, spool, &config.pull);
     let beside = Beside {
         overrides,
         logging,

@@ -3,6 +3,7 @@
 //! Everything is done by `newsreel_feed`; here it is put together and said in JSON.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use newsreel_engine::Engine;
@@ -26,7 +27,7 @@ fn found(
     clock: Arc<dyn Clock>,
     config: &Config,
     begins: bool,
-) -> Peers {
+) -> io::Result<Peers> {
     let open = match begins {
         true => Peers::open,
         false => Peers::found,
@@ -38,9 +39,9 @@ fn found(
         clock,
         Arc::new(NetDial::new(Arc::clone(disk))),
         &config.peer,
-    );
+    )?;
     peers.keep_removed_for(config.feeds.removed_s);
-    peers
+    Ok(peers)
 }
 
 /// The peers of a configuration, for a server.
@@ -49,19 +50,22 @@ pub(super) fn open(
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
     config: &Config,
-) -> Arc<Peers> {
-    Arc::new(found(engine, disk, Arc::clone(clock), config, true))
+) -> io::Result<Arc<Peers>> {
+    found(engine, disk, Arc::clone(clock), config, true).map(Arc::new)
 }
 
 /// The peers of a spool on which nobody else is at work, to change something or to look only.
-pub(crate) fn alone(engine: &Arc<Engine>, config: &Config, changes: bool) -> Peers {
+pub(crate) fn alone(engine: &Arc<Engine>, config: &Config, changes: bool) -> io::Result<Peers> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     found(engine, &disk, Arc::new(RealClock::new()), config, changes)
 }
 
 /// What comes from now on to a spool on which nobody else is at work goes out by its feeds when the server runs.
-pub(crate) fn feeds_begin(engine: &Arc<Engine>, config: &Config) {
-    drop(alone(engine, config, true));
+///
+/// # Errors
+/// When the file with the places of its feeds cannot be used.
+pub(crate) fn feeds_begin(engine: &Arc<Engine>, config: &Config) -> io::Result<()> {
+    alone(engine, config, true).map(drop)
 }
 
 /// Fetches articles now; waits for the other server.

@@ -5,11 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Disk, ErrorKind, read_whole, replace_file, sealed};
+use newsreel_host::{Disk, sealed};
 use parking_lot::Mutex;
+
+use crate::noted::{self, Found, Kind};
 
 /// A group's mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,40 +41,44 @@ pub(crate) struct Marks {
 struct Noted {
     marks: BTreeMap<Key, Mark>,
     is_changed: bool,
+    /// What was found in the file's place, until it is written.
+    damaged: Option<Vec<u8>>,
 }
 
 /// The file in the spool; it has a line for each group.
 const FILE: &str = "pulls";
-const FILE_OCTETS_MAX: usize = 256 << 20;
-/// How the file begins.
+const KIND: Kind = Kind {
+    words: "newsreel pulls ",
+    version: 1,
+    says: "how far groups were fetched",
+    without: "what their servers have is looked at again",
+    damaged: "what their servers have is looked at again",
+};
+/// How it begins.
 const WORDS: &str = "newsreel pulls 1 ";
 
 impl Marks {
     /// As they were written last.
-    pub(crate) fn load(disk: &Arc<dyn Disk>, spool: &Path) -> Self {
+    ///
+    /// # Errors
+    /// When they cannot be read, or a later newsreel wrote them.
+    pub(crate) fn load(disk: &Arc<dyn Disk>, spool: &Path) -> io::Result<Self> {
         let file = spool.join(FILE);
-        let read = read_whole(disk.as_ref(), &file, FILE_OCTETS_MAX);
-        let all = match read {
-            Ok(octets) => parse(&octets),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
-            Err(error) => Err(error.to_string()),
+        let (marks, damaged) = match KIND.find(disk.as_ref(), &file, parse)? {
+            Found::Noted(marks) => (marks, None),
+            Found::Nothing => (BTreeMap::new(), None),
+            Found::Damaged(octets) => (BTreeMap::new(), Some(octets)),
         };
-        let all = all.unwrap_or_else(|why| {
-            let file = file.display();
-            tracing::error!(
-                "{file} does not say how far groups were fetched: {why}; what their servers have is looked at again"
-            );
-            BTreeMap::new()
-        });
-        Self {
+        Ok(Self {
             disk: Arc::clone(disk),
             file,
             all: Mutex::new(Noted {
-                marks: all,
+                marks,
                 is_changed: false,
+                damaged,
             }),
             writing: tokio::sync::Mutex::default(),
-        }
+        })
     }
 
     pub(crate) fn of(&self, server: &str, group: &str) -> Option<Mark> {
@@ -94,17 +101,17 @@ impl Marks {
         let _alone = self.writing.lock().await;
         let this = Arc::clone(self);
         let writing = move || {
-            let text = {
+            let (text, mut damaged) = {
                 let mut all = this.all.lock();
                 if !std::mem::take(&mut all.is_changed) {
                     return Ok(());
                 }
-                print(&all.marks)
+                (print(&all.marks), all.damaged.take())
             };
-            let wrote = replace_file(this.disk.as_ref(), &this.file, text.as_bytes());
-            if wrote.is_err() {
-                this.all.lock().is_changed = true;
-            }
+            let wrote = noted::write(this.disk.as_ref(), &this.file, &text, &mut damaged);
+            let mut all = this.all.lock();
+            all.damaged = damaged;
+            all.is_changed |= wrote.is_err();
             wrote
         };
         let wrote = tokio::task::spawn_blocking(writing).await;

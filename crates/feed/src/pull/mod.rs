@@ -5,6 +5,7 @@ mod fetch;
 mod marks;
 mod run;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,24 +124,26 @@ pub struct Pulls {
 
 impl Pulls {
     /// Finds out how far each group of each server was fetched.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the file that says so cannot be read, or a later newsreel wrote it.
     pub fn open(
         engine: Arc<Engine>,
         disk: Arc<dyn Disk>,
         spool: &Path,
         clock: Arc<dyn Clock>,
         pulls: &[PullConfig],
-    ) -> Self {
-        Self {
+    ) -> Result<Self, io::Error> {
+        Ok(Self {
             engine,
             clock,
-            marks: Arc::new(Marks::load(&disk, spool)),
+            marks: Arc::new(Marks::load(&disk, spool)?),
             disk,
             pulls: Mutex::new(pulls.iter().map(|it| Arc::new(Pull::new(it))).collect()),
             wanted: Mutex::new(None),
             changed: Notify::new(),
             stop: Drain::new(),
-        }
+        })
     }
 
     /// Takes over another configuration.

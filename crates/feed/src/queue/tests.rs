@@ -278,29 +278,151 @@ fn a_window_goes_by_group_and_number() {
     assert_eq!(numbers(&taken(&mut queue, 9, 0)), [4, 2, 3, 1]);
 }
 
-proptest! {
-    /// Whatever happens, each article is in exactly one place until it is settled, and none is settled unasked.
-    #[test]
-    fn prop_nothing_is_lost(steps in proptest::collection::vec((0u8..6, 0usize..4), 0..200)) {
-        let mut queue = queue_of(Sequence(1), 20, 1);
-        let (mut next, mut now_ms, mut out) = (1, 0, Vec::new());
-        for (what, many) in steps {
-            match what {
-                0 if queue.has_room() => {
-                    queue.push(offered(next));
-                    next += 1;
-                    queue.advance(Sequence(next));
-                }
-                1 => queue.take(many, now_ms, &mut out),
-                2 => out.drain(..many.min(out.len())).for_each(|it| queue.settle(it.offered.sequence, Settled::Accepted)),
-                3 => out.drain(..many.min(out.len())).for_each(|it| queue.defer(it, now_ms)),
-                4 => queue.give_back(std::mem::take(&mut out)),
-                _ => now_ms += 700,
+/// A feed with its log, of which every sequence is an article that goes out.
+struct Model {
+    queue: Queue,
+    end: u64,
+    now_ms: u64,
+    /// What connections have.
+    out: Vec<Item>,
+    /// What was settled before the last start, and what was dropped.
+    settled: u64,
+    dropped: u64,
+}
+
+impl Model {
+    fn new() -> Self {
+        Self {
+            queue: Queue::new(Place::at(Sequence(1)), &Self::config()),
+            end: 1,
+            now_ms: 0,
+            out: Vec::new(),
+            settled: 0,
+            dropped: 0,
+        }
+    }
+
+    fn config() -> FeedConfig {
+        FeedConfig {
+            articles_max: 20,
+            retry_s: 1,
+            fresh_first: true,
+            ..FeedConfig::default()
+        }
+    }
+
+    fn unseen(&self, before: u64) -> u64 {
+        let unseen = |at: &u64| self.queue.is_unseen(Sequence(*at));
+        (1..before).filter(unseen).count() as u64
+    }
+
+    /// The log is read, and new articles before what was passed over.
+    fn read(&mut self, many: usize) {
+        let queue = &mut self.queue;
+        queue.bring_back_named();
+        for _ in 0..many {
+            let next = queue.place().next.0;
+            let late = queue.late_stretch().filter(|_| queue.wants_late());
+            match late {
+                _ if next < self.end && queue.has_room() => queue.push(offered(next)),
+                _ if next < self.end => queue.pass_over(Sequence(self.end)),
+                Some((from, _)) => queue.push_late(offered(from.0)),
+                None => return,
             }
-            let all = queue.waiting.len() + queue.deferred.len() + out.len();
-            prop_assert_eq!(all, queue.open());
-            prop_assert_eq!(queue.tally.accepted + all as u64, next - 1);
+        }
+    }
+
+    /// The feed ends with what its place says, and begins again; the log has what it had.
+    fn start_again(&mut self) {
+        self.settled += self.queue.tally.accepted;
+        self.out.clear();
+        self.queue = Queue::new(self.queue.place().clone(), &Self::config());
+    }
+
+    fn bring_back(&mut self, many: usize) {
+        self.queue.bring_back_named();
+        for _ in 0..many {
+            let first = self.queue.to_bring_back().map(|(first, _)| first.0);
+            first
+                .into_iter()
+                .for_each(|at| self.queue.bring_back(offered(at)));
+        }
+    }
+
+    fn step(&mut self, what: u8, many: usize) {
+        let some = many.min(self.out.len());
+        match what {
+            0 => self.end += many as u64,
+            1 => self.read(many),
+            2 => self.queue.take(many, self.now_ms, &mut self.out),
+            3 => {
+                for it in self.out.drain(..some) {
+                    self.queue.settle(it.offered.sequence, Settled::Accepted);
+                }
+            }
+            4 => {
+                for it in self.out.drain(..some) {
+                    self.queue.defer(it, self.now_ms);
+                }
+            }
+            5 => self.queue.give_back(std::mem::take(&mut self.out)),
+            6 => self.queue.hurry(),
+            7 => self
+                .queue
+                .name_open(Sequence(self.end - (many as u64).min(self.end))),
+            8 => {
+                let to = self.queue.unseen_from().0 + many as u64;
+                let to = to.min(self.end);
+                self.queue.miss(self.unseen(to));
+                self.queue.lose(Sequence(to));
+            }
+            9 if many == 0 => {
+                self.dropped += self.unseen(self.end);
+                self.dropped += self.queue.place().open.len() as u64;
+                self.dropped -= self.queue.in_log.len() as u64;
+                self.queue.drop_all(Sequence(self.end));
+            }
+            10 if many == 0 => self.start_again(),
+            11 => self.bring_back(many),
+            _ => self.now_ms += 700,
+        }
+    }
+
+    /// Who has what is open, each once.
+    fn holders(&self) -> Vec<Sequence> {
+        let queue = &self.queue;
+        let here = queue.waiting.iter().chain(&queue.late);
+        let here = here.chain(queue.deferred.values());
+        // A connection may still have what was dropped.
+        let is_open = |item: &&Item| queue.place.open.contains(&item.offered.sequence);
+        let all = here.chain(self.out.iter().filter(is_open));
+        let here = all.map(|it| it.offered.sequence);
+        let named = queue.place.named.keys().filter(|_| queue.lacks_named);
+        let mut all: Vec<_> = here
+            .chain(queue.in_log.iter().copied())
+            .chain(named.copied())
+            .collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+proptest! {
+    /// Whatever happens, each article is in exactly one place until it is settled, missed or dropped, and none is settled unasked.
+    #[test]
+    fn prop_nothing_is_lost(steps in proptest::collection::vec((0u8..13, 0usize..6), 0..300)) {
+        let mut model = Model::new();
+        for (what, many) in steps {
+            model.step(what, many);
+            let queue = &model.queue;
+            let open: Vec<Sequence> = queue.place.open.iter().copied().collect();
+            prop_assert_eq!(model.holders(), open);
+            prop_assert!(queue.place.named.keys().all(|at| queue.place.open.contains(at)));
             prop_assert!(queue.open() <= 20);
+            let (settled, tally) = (model.settled + model.dropped, queue.tally);
+            let in_memory = queue.open() - queue.in_log.len();
+            let all = settled + tally.accepted + tally.missed + in_memory as u64 + model.unseen(model.end);
+            prop_assert_eq!(all, model.end - 1);
         }
     }
 }
@@ -384,4 +506,59 @@ fn what_the_log_loses_while_it_is_in_memory_is_named_until_it_is_settled() {
         queue.settle(Sequence(n), Settled::Accepted);
     }
     assert_eq!(*queue.place(), queue.place().goes_on_at(Sequence(7)));
+}
+
+/// What was dropped while it was read, or while a connection had it, went out all the same.
+#[test]
+fn what_is_dropped_while_somebody_has_it_stays_dropped() {
+    let config = FeedConfig {
+        fresh_first: true,
+        articles_max: 4,
+        ..FeedConfig::default()
+    };
+    let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+    (1..=4).for_each(|n| queue.push(offered(n)));
+    queue.pass_over(Sequence(9));
+    let item = taken(&mut queue, 1, 0).remove(0);
+    assert_eq!(queue.drop_all(Sequence(20)), 4);
+    queue.push(offered(9));
+    queue.push_late(offered(5));
+    queue.defer(item, 0);
+    assert_eq!(queue.waiting(u64::MAX), 0);
+    assert_eq!(queue.place(), &Place::at(Sequence(20)));
+    assert_eq!(queue.tally, Tally::default());
+}
+
+/// What had been seen counted as missed with the log around it.
+#[test]
+fn what_was_seen_is_not_missed() {
+    let mut queue = queue_with_open(1000, &[5, 7]);
+    queue.place.behind = vec![(Sequence(100), Sequence(110))];
+    let missed = |from, before| queue.unseen_at_most(Sequence(from), Sequence(before));
+    assert_eq!(missed(5, 100), 2);
+    assert_eq!(missed(6, 105), 1 + 3);
+    assert_eq!(missed(5, 1000), 2 + 5);
+    assert_eq!(missed(200, 1010), 5);
+    assert_eq!(missed(9, 9), 0);
+}
+
+/// Of what was passed over, all went with the first stretch that a batch was written of.
+#[test]
+fn what_was_passed_over_behind_a_batch_stays() {
+    let mut queue = queue_with_open(1000, &[3, 50]);
+    queue.place.behind = [(5, 40), (60, 900)]
+        .map(|(from, to)| (Sequence(from), Sequence(to)))
+        .into();
+    queue.pass(Sequence(20));
+    assert_eq!(
+        queue.place().behind,
+        [(20, 40), (60, 900)].map(|(from, to)| (Sequence(from), Sequence(to)))
+    );
+    assert_eq!(queue.place().settled_before(), Sequence(20));
+    let open = BTreeMap::from([(Sequence(30), "<30@x>".into())]);
+    queue.pass_leaving(Sequence(70), open);
+    assert_eq!(queue.place().needs_from(), Sequence(70));
+    assert_eq!(queue.place().settled_before(), Sequence(30));
+    assert_eq!(queue.place().behind, [(Sequence(70), Sequence(900))]);
+    assert_eq!(queue.sequence_of("<30@x>"), Some(Sequence(30)));
 }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_feed::{Batched, Batching, Packing, Peers};
-use newsreel_host::{Clock, Disk, FaultyDisk, MemoryDisk, read_whole};
+use newsreel_host::sealed::seal;
+use newsreel_host::{
+    Clock, Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, read_whole, replace_file,
+};
 use newsreel_wire::batch::{BatchReader, Step};
 
 use crate::site::{Site, id, peers};
@@ -25,6 +28,7 @@ fn open(site: &Site, disk: &Arc<dyn Disk>, text: &str) -> Peers {
         Arc::clone(&site.world) as Arc<dyn newsreel_feed::Dial>,
         &peers(text),
     )
+    .unwrap()
 }
 
 fn wanted() -> Batching {
@@ -260,6 +264,7 @@ async fn what_the_log_loses_meanwhile_goes_or_is_counted() {
             site.receive(from..from + 200, "misc.test").await;
         }
         let end = site.engine.watch_commits().borrow().next();
+        let begin = leaf_peers.reports().remove(0).next;
         let (here, mut others) = (tokio::runtime::Handle::current(), ALL);
         let dry_run = Batching {
             dry_run: true,
@@ -285,6 +290,7 @@ async fn what_the_log_loses_meanwhile_goes_or_is_counted() {
         let done = done.unwrap().remove(0);
         let report = leaf_peers.reports().remove(0);
         assert_eq!(report.tally.missed, done.missed);
+        assert!(site.engine.status().log.oldest > begin, "nothing went");
         assert_eq!(take_away(&*site.disk).len() as u64, done.articles);
         match at_once {
             false => assert_eq!((done.articles, done.missed), (ALL as u64, 0)),
@@ -337,4 +343,229 @@ async fn what_nobody_takes_away_waits_in_the_log() {
         why.contains("no feed of \"leaf.example\" has `kind"),
         "{why}"
     );
+}
+
+/// The next sequence of the log.
+fn end(site: &Site) -> u64 {
+    site.engine.watch_commits().borrow().next().0
+}
+
+/// Has the file of the places say this, as a server left it.
+fn put_place(site: &Site, words: &str) {
+    let line = format!("leaf.example/all {words}\n");
+    let text = seal("newsreel feeds 2 ", line.as_bytes());
+    replace_file(&*site.disk, Path::new("/spool/feeds"), &text).unwrap();
+}
+
+/// A feed that had passed something over and writes batches now: that was passed over for good, and nothing said so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_passed_over_goes_by_batch() {
+    let site = Site::new(&["leaf.example"]);
+    site.world.0["leaf.example"].habits.lock().closed = true;
+    let more = "fresh_first = true\narticles_max = 5\n";
+    let sending = site.send_to(&peers(&format!(
+        "[[peer]]\nname = 'leaf.example'\naddress = 'h:1'\n[[peer.feed]]\n{more}"
+    )));
+    let passed_over = || sending.peers.reports().remove(0).passed_over;
+    for n in 0..20 {
+        site.receive(n..n + 1, "misc.test").await;
+    }
+    site.until(&sending, "leaf.example", |_| passed_over() == 30)
+        .await;
+    let batches = leaf(&format!("packing = 'none'\n{more}"));
+    sending.peers.reload(&peers(&batches));
+    site.until(&sending, "leaf.example", |_| !sending.peers.is_changing())
+        .await;
+    // Of what comes last no more has room than this once.
+    let done = write(&sending.peers, &wanted()).await.unwrap();
+    assert_eq!((done.articles, done.missed), (20, 0));
+    assert_eq!(take_away(&*site.disk), (0..20).map(id).collect::<Vec<_>>());
+    sending.stop().await;
+}
+
+/// What a run had read because the log was about to lose it was missed where the run ended before it was written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_run_has_read_ahead_outlives_the_log() {
+    const ALL: usize = 6000;
+    for fails in [false, true] {
+        let site = Site::keeping_log(&[], 4 << 20);
+        let text = leaf("groups = 'misc.*'\npacking = 'none'\nbatch_octets_max = 50_000\n");
+        let leaf_peers = open(&site, &site.disk, &text);
+        for from in (0..ALL).step_by(200) {
+            site.receive(from..from + 200, "misc.test").await;
+        }
+        let (here, mut others, mut asked) = (tokio::runtime::Handle::current(), ALL, 0);
+        let mut receive = |until: &dyn Fn() -> bool| {
+            while !until() {
+                let more = site.receive(others..others + 200, "alt.test");
+                tokio::task::block_in_place(|| here.block_on(more));
+                others += 200;
+            }
+        };
+        let goes_before = || site.engine.feeds_lose_before().0;
+        let mut meanwhile = |_, _| {
+            asked += 1;
+            match asked {
+                1 => receive(&|| goes_before() > 0),
+                20 if fails => {
+                    let fault = Fault::new(Op::Rename, "leaf.example", Effect::Full);
+                    site.faults.add(fault);
+                }
+                20 => return false,
+                _ => {}
+            }
+            true
+        };
+        let done = leaf_peers.batch(&wanted(), &mut meanwhile).await;
+        assert_eq!(done.is_err(), fails);
+        let lost = goes_before();
+        receive(&|| site.engine.status().log.oldest >= lost);
+        // The next one may be killed, as any.
+        drop(leaf_peers);
+        let leaf_peers = open(&site, &site.disk, &text);
+        let done = write(&leaf_peers, &wanted()).await.unwrap();
+        assert_eq!((done.missed, done.gone), (0, 0));
+        assert_eq!(take_away(&*site.disk), (0..ALL).map(id).collect::<Vec<_>>());
+    }
+}
+
+/// What was dropped while it was put into batches went out all the same.
+#[tokio::test]
+async fn what_is_dropped_meanwhile_is_in_no_batch() {
+    let site = Site::new(&[]);
+    let leaf_peers = open(&site, &site.disk, &leaf("packing = 'none'\n"));
+    site.receive(0..250, "misc.test").await;
+    let mut drops = |_, _| {
+        leaf_peers.drop_backlog("leaf.example", false);
+        true
+    };
+    let done = leaf_peers.batch(&wanted(), &mut drops).await.unwrap();
+    let why = done[0].stopped.as_deref().unwrap();
+    assert!(why.contains("dropped"), "{why}");
+    assert_eq!((done[0].articles, take_away(&*site.disk).len()), (0, 0));
+    assert_eq!(site.disk.list(Path::new(FOLDER)).unwrap(), []);
+    site.receive(250..252, "misc.test").await;
+    assert_eq!(write(&leaf_peers, &wanted()).await.unwrap().articles, 2);
+}
+
+/// A batch that a killed run had not counted got its name when what was in it had been dropped.
+#[tokio::test]
+async fn what_a_killed_run_left_goes_when_all_is_dropped() {
+    let site = Site::new(&[]);
+    let text = leaf("packing = 'none'\n");
+    let begin = end(&site);
+    drop(open(&site, &site.disk, &text));
+    site.receive(0..3, "misc.test").await;
+    let name = format!("all-{begin:015}-{:015}.batch.whole", end(&site));
+    site.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+    replace_file(&*site.disk, &Path::new(FOLDER).join(name), b"").unwrap();
+    let leaf_peers = open(&site, &site.disk, &text);
+    leaf_peers.drop_backlog("leaf.example", false);
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!((done.articles, done.waiting), (0, Vec::new()));
+    assert_eq!(site.disk.list(Path::new(FOLDER)).unwrap(), []);
+}
+
+/// With the log around it, what had been sent counted as missed, for ever.
+#[tokio::test]
+async fn what_was_settled_is_not_missed_with_the_log() {
+    let site = Site::keeping_log(&[], 1 << 20);
+    let text = leaf("packing = 'none'\n");
+    drop(open(&site, &site.disk, &text));
+    let first = end(&site);
+    let mut many = 0;
+    while site.engine.status().log.oldest <= first {
+        site.receive(many..many + 500, "misc.test").await;
+        many += 500;
+    }
+    put_place(&site, &format!("{} {first}", end(&site)));
+    let leaf_peers = open(&site, &site.disk, &text);
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!((done.missed, done.articles), (1, 0));
+    assert_eq!(leaf_peers.reports().remove(0).tally.missed, 1);
+}
+
+/// Where a reload raised the delay, too, what was open by its message-id was in two batches.
+#[tokio::test]
+async fn what_is_open_waits_for_no_delay() {
+    let site = Site::new(&[]);
+    let text = leaf("packing = 'none'\ndelay_s = 3600\n");
+    drop(open(&site, &site.disk, &text));
+    let first = end(&site);
+    site.receive(0..1, "misc.test").await;
+    let second = end(&site);
+    site.receive(1..2, "misc.test").await;
+    put_place(&site, &format!("{} {first} {second}{}", end(&site), id(1)));
+    let leaf_peers = open(&site, &site.disk, &text);
+    site.receive(2..3, "misc.test").await;
+    for expected in [2, 0] {
+        let done = write(&leaf_peers, &wanted()).await.unwrap();
+        assert_eq!((done.articles, done.missed), (expected, 0));
+    }
+    assert_eq!(take_away(&*site.disk), [id(0), id(1)]);
+}
+
+/// What is open by its message-id counted for nothing: all of it went into one batch.
+#[tokio::test]
+async fn what_is_open_by_its_name_has_its_size() {
+    let site = Site::new(&[]);
+    let text = leaf("packing = 'none'\nbatch_octets_max = 2000\nby_group = true\n");
+    drop(open(&site, &site.disk, &text));
+    let mut open_ones = String::new();
+    for n in 0..30 {
+        open_ones += &format!(" {}{}", end(&site), id(n));
+        site.receive(n..n + 1, "misc.test").await;
+    }
+    put_place(&site, &format!("{}{open_ones}", end(&site)));
+    let leaf_peers = open(&site, &site.disk, &text);
+    let dry = Batching {
+        dry_run: true,
+        ..wanted()
+    };
+    let would = write(&leaf_peers, &dry).await.unwrap();
+    assert!(would.articles == 30 && would.octets > 3000, "{would:?}");
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!(done.articles, 30);
+    assert!(
+        done.batches.iter().all(|batch| batch.octets <= 2000),
+        "{done:?}"
+    );
+}
+
+/// Killed between a batch of such articles and the place, they were in it and in the next.
+#[tokio::test]
+async fn a_batch_of_what_is_open_by_its_name_counts_by_the_place() {
+    let site = Site::new(&[]);
+    let text = leaf("packing = 'none'\n");
+    drop(open(&site, &site.disk, &text));
+    let first = end(&site);
+    site.receive(0..1, "misc.test").await;
+    let place = format!("{} {first}{}", end(&site), id(0));
+    put_place(&site, &place);
+    let fault = Fault::new(Op::Rename, "/spool/feeds", Effect::Medium);
+    let leaf_peers = open(&site, &site.disk, &text);
+    site.faults.add(fault.forever());
+    write(&leaf_peers, &wanted()).await.unwrap_err();
+    drop(leaf_peers);
+    site.faults.clear();
+    site.receive(1..2, "misc.test").await;
+    let leaf_peers = open(&site, &site.disk, &text);
+    write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!(take_away(&*site.disk), [id(0), id(1)]);
+}
+
+/// What was gone counted again in each run that failed behind it.
+#[tokio::test]
+async fn what_is_gone_counts_once() {
+    let site = Site::new(&[]);
+    let leaf_peers = open(&site, &site.disk, &leaf("packing = 'none'\n"));
+    site.receive(0..3, "misc.test").await;
+    site.withdraw(1);
+    site.faults
+        .add(Fault::new(Op::Rename, "leaf.example", Effect::Full));
+    write(&leaf_peers, &wanted()).await.unwrap_err();
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!((done.articles, done.gone), (2, 1));
+    let report = leaf_peers.reports().remove(0);
+    assert_eq!((report.tally.gone, report.gone), (1, vec![id(1)]));
 }

@@ -118,13 +118,14 @@ fn said(text: &str) -> Option<String> {
 }
 
 fn pulls(site: &Site, configs: &[PullConfig]) -> Arc<Pulls> {
-    Arc::new(Pulls::open(
+    let pulls = Pulls::open(
         Arc::clone(&site.engine),
         Arc::clone(&site.disk),
         Path::new("/spool"),
         Arc::clone(&site.clock) as Arc<dyn Clock>,
         configs,
-    ))
+    );
+    Arc::new(pulls.unwrap())
 }
 
 async fn pull(pulls: &Pulls) -> Result<PullReport, String> {

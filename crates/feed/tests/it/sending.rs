@@ -285,6 +285,68 @@ async fn what_is_open_outlives_the_log() {
     sending.stop().await;
 }
 
+/// What was in memory at a stop was missed where the log went before the next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_open_at_a_stop_outlives_the_log() {
+    let site = Site::keeping_log(&["b.example"], 4 << 20);
+    let text =
+        peers("[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\ngroups = 'misc.*'\n");
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().is_mute = true;
+    let sending = site.send_to(&text);
+    site.receive(0..100, "misc.test").await;
+    let mut others = 1000;
+    while others < 10_000 {
+        site.receive(others..others + 500, "alt.test").await;
+        others += 500;
+    }
+    let end = site.engine.watch_commits().borrow().next().0;
+    site.until(&sending, "b.example", |_| {
+        let now = report(&sending, "b.example");
+        (now.open, now.next) == (100, end)
+    })
+    .await;
+    assert_eq!(site.engine.feeds_lose_before().0, 0);
+    sending.stop().await;
+    while site.engine.status().log.oldest < 1000 {
+        site.receive(others..others + 100, "alt.test").await;
+        others += 100;
+    }
+    let oldest = site.engine.status().log.oldest;
+    assert!(oldest <= end, "{oldest} is behind {end}");
+    peer.habits.lock().is_mute = false;
+    let sending = site.send_to(&text);
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    let tally = report(&sending, "b.example").tally;
+    assert_eq!((tally.accepted, tally.missed, tally.gone), (100, 0, 0));
+    sending.stop().await;
+}
+
+/// A place that a later newsreel wrote was taken for damaged, and written over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_later_newsreel_wrote_ends_the_start() {
+    let site = Site::new(&["b.example"]);
+    let text = peers("[[peer]]\nname = 'b.example'\naddress = 'h:1'\n");
+    let file = Path::new("/spool/feeds");
+    let read = |name: &str| newsreel_host::read_whole(&*site.disk, Path::new(name), 999).unwrap();
+    let put = |octets: &[u8]| newsreel_host::replace_file(&*site.disk, file, octets).unwrap();
+    let later = newsreel_host::sealed::seal("newsreel feeds 3 ", b"b.example/all 1\n");
+    put(&later);
+    let why = site.try_open(&text).unwrap_err().to_string();
+    assert!(
+        why.contains("/spool/feeds") && why.contains("later"),
+        "{why}"
+    );
+    assert_eq!(read("/spool/feeds"), later);
+    // One that is damaged is kept beside what is written.
+    put(b"newsreel feeds 2 01234567\n");
+    site.send_to(&text).stop().await;
+    assert_eq!(read("/spool/feeds.damaged"), b"newsreel feeds 2 01234567\n");
+}
+
 /// Where the log could not be read for one feed, what that misses was counted again each time, and no feed was read for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_named_counts_once_and_holds_no_other() {
@@ -343,7 +405,8 @@ async fn what_was_open_is_looked_for_until_it_is_found() {
         report(&sending, "b.example").open == 50
     })
     .await;
-    sending.stop().await;
+    sending.peers.note().unwrap();
+    sending.kill().await;
     peer.habits.lock().is_mute = false;
     // A read is tried once more at once, for less.
     let fault = Fault::new(Op::Read, "/spool/log", Effect::Denied);

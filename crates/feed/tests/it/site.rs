@@ -1,6 +1,7 @@
 //! Our side: an engine on a memory disk, and the peers it sends to.
 
 use std::future::poll_fn;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ type Open = fn(
     Arc<dyn Clock>,
     Arc<dyn newsreel_feed::Dial>,
     &[PeerConfig],
-) -> Peers;
+) -> io::Result<Peers>;
 
 pub(crate) struct Site {
     pub(crate) disk: Arc<dyn Disk>,
@@ -107,7 +108,16 @@ impl Site {
         self.peers(Peers::found, peers)
     }
 
+    /// As a server does at its start.
+    pub(crate) fn try_open(&self, peers: &[PeerConfig]) -> io::Result<Peers> {
+        self.open(Peers::open, peers)
+    }
+
     fn peers(&self, open: Open, peers: &[PeerConfig]) -> Peers {
+        self.open(open, peers).unwrap()
+    }
+
+    fn open(&self, open: Open, peers: &[PeerConfig]) -> io::Result<Peers> {
         open(
             Arc::clone(&self.engine),
             Arc::clone(&self.disk),

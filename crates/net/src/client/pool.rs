@@ -108,6 +108,10 @@ pub(super) struct Parked<Io> {
 }
 
 /// What there is for who wants a connection.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for a moment, and it is moved on at once"
+)]
 enum Found<Io> {
     Idle(Parked<Io>),
     /// None is idle, and a new one may be made with this share.

@@ -48,11 +48,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Stream<Io> {
     /// The handshake of a client.
     ///
     /// # Errors
-    /// When the other side speaks no TLS that we do, or is not whom it should be; and when this is over TLS already.
-    pub(crate) async fn secure_to(self, trust: &Trust) -> io::Result<Self> {
+    /// When the other side speaks no TLS that we do, or is not whom it should be; and when this is over TLS already.  With the
+    /// connection, which is still to be closed.
+    pub(crate) async fn secure_to(self, trust: &Trust) -> Result<Self, (io::Error, Self)> {
         match self {
-            Self::Plain(io) => Ok(Self::Secure(Box::new(trust.connect(io).await?.into()))),
-            Self::Secure(_) => Err(io::Error::other("this is over TLS already")),
+            Self::Plain(io) => match trust.connect(io).await {
+                Ok(secure) => Ok(Self::Secure(Box::new(secure.into()))),
+                Err((why, io)) => Err((why, Self::Plain(io))),
+            },
+            Self::Secure(_) => Err((io::Error::other("this is over TLS already"), self)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! An account with a provider that has several servers: how many connections there may be to all of them together.
 //!
-//! Each connection has a share from before it is made until its server has closed it, so the provider never counts more than there
-//! may be.  Where none is free an idle connection to another of the servers is closed for who waits, or the next that comes back
-//! there.
+//! Each connection has a share from before it is made until its server has closed it, or has not for two seconds behind the last
+//! word: so the provider does not count more than there may be.  Where none is free an idle connection to another of the servers is
+//! closed for who waits, or the next that comes back there.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -94,8 +94,9 @@ impl<C: Connect> Account<C> {
 
 impl<C: Connect> Drop for Leaving<C> {
     fn drop(&mut self) {
-        self.account.leaving.fetch_sub(1, Ordering::SeqCst);
+        // Who still waits until then has one that is leaving.
         drop(self.share.take());
+        self.account.leaving.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -358,31 +358,39 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         self.owed += 1;
     }
 
-    /// The same connection over TLS.
+    /// The same connection over TLS.  Where that fails the server may count it until it has closed it.
     pub(super) async fn secured(
         self,
         trust: &super::trust::Trust,
         until: Instant,
     ) -> Result<Self, ClientError> {
-        let error = |fault| ClientError {
-            server: self.server.clone(),
-            doing: "TLS",
-            fault,
-        };
         // What came in front of the handshake would be taken for something said over TLS.
         if !self.incoming.is_empty() {
-            return Err(error(Fault::Nonsense(Said::new(b"octets before TLS"))));
+            let error = self.error("TLS", Fault::Nonsense(Said::new(b"octets before TLS")));
+            self.closed().await;
+            return Err(error);
         }
+        let slow = self.error("TLS", Fault::Slow(self.times.connect));
         let handshake = self.io.into_inner().secure_to(trust);
-        let secured = match tokio::time::timeout_at(until, handshake).await {
-            Ok(Ok(secured)) => secured,
-            Ok(Err(why)) => return Err(error(Fault::Tls { source: why })),
-            Err(_) => return Err(error(Fault::Slow(self.times.connect))),
+        let (io, why) = match tokio::time::timeout_at(until, handshake).await {
+            Ok(Ok(secured)) => (secured, None),
+            Ok(Err((why, plain))) => (plain, Some(why)),
+            Err(_) => {
+                // It is closed here: the server is left the time to see that.
+                tokio::time::sleep(GOODBYE).await;
+                return Err(slow);
+            }
         };
-        Ok(Self {
-            io: Deflatable::new(secured),
+        let client = Self {
+            io: Deflatable::new(io),
             ..self
-        })
+        };
+        let Some(source) = why else {
+            return Ok(client);
+        };
+        let error = client.error("TLS", Fault::Tls { source });
+        client.closed().await;
+        Err(error)
     }
 
     pub(super) fn error(&self, doing: &'static str, fault: Fault) -> ClientError {

@@ -63,7 +63,7 @@ impl Connect for Remote {
 /// How many connections a pool has, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// Connections at the same time, lent and idle together.
+    /// Connections at the same time: those that are made, lent, idle and closed together.
     pub connections_max: u16,
     /// How long an idle one is kept.
     pub idle: Duration,
@@ -113,7 +113,7 @@ pub(super) struct Parked<Io> {
     reason = "there is one for a moment, and it is moved on at once"
 )]
 enum Found<Io> {
-    Idle(Parked<Io>),
+    Idle(Box<Parked<Io>>),
     /// None is idle, and a new one may be made with this share.
     Room(Share),
 }
@@ -203,7 +203,7 @@ impl<C: Connect> Pool<C> {
             };
             match self.find_or_room(until).await? {
                 Found::Idle(parked) => {
-                    let mut lent = self.lent(parked, permit);
+                    let mut lent = self.lent(*parked, permit);
                     if lent.is_fresh().await {
                         return Ok(lent);
                     }
@@ -218,7 +218,7 @@ impl<C: Connect> Pool<C> {
         loop {
             let changed = self.changed.notified();
             match self.find() {
-                Ok(Some(parked)) => return Ok(Found::Idle(parked)),
+                Ok(Some(parked)) => return Ok(Found::Idle(Box::new(parked))),
                 Ok(None) => {
                     if let Some(share) = self.share(changed, until).await? {
                         return Ok(Found::Room(share));

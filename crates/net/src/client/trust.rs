@@ -93,12 +93,13 @@ impl Trust {
         Ok(Self { connector, name })
     }
 
-    /// The handshake; how long it may take is the caller's matter.
-    pub(crate) async fn connect<Io>(&self, io: Io) -> io::Result<TlsStream<Io>>
+    /// The handshake; how long it may take is the caller's matter.  Where it fails the connection is there still.
+    pub(crate) async fn connect<Io>(&self, io: Io) -> Result<TlsStream<Io>, (io::Error, Io)>
     where
         Io: AsyncRead + AsyncWrite + Unpin,
     {
-        self.connector.connect(self.name.clone(), io).await
+        let connecting = self.connector.connect(self.name.clone(), io);
+        connecting.into_fallible().await
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::client::Remote;
+use crate::client::{Remote, Security, Trust};
 
 /// A server: how it greets, and what became of its connections.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ struct Toy {
     greeting: Duration,
     /// How long it takes to close a connection behind its last word.
     goodbye: Duration,
+    /// What is spoken to it; it speaks no TLS.
+    security: Option<Security>,
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +43,8 @@ async fn serve(io: DuplexStream, toy: Arc<Toy>) {
         let answer: &[u8] = match line.as_str() {
             "QUIT\r\n" => b"205 bye\r\n",
             "DATE\r\n" => b"111 20260101000000\r\n",
-            _ => b"101 list\r\nREADER\r\n.\r\n",
+            "STARTTLS\r\n" => b"382 go on\r\nwith this\r\n",
+            _ => b"101 list\r\nREADER\r\nSTARTTLS\r\n.\r\n",
         };
         let _ = io.write_all(answer).await;
         if line == "QUIT\r\n" {
@@ -67,7 +70,9 @@ impl Connect for To {
         toy.came.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = duplex(1024);
         toy.tasks.lock().spawn(serve(theirs, toy.clone()));
-        Client::open(ours, &Remote::reader("news.example")).await
+        let mut remote = Remote::reader("news.example");
+        remote.security = toy.security.clone().unwrap_or(Security::None);
+        Client::open(ours, &remote).await
     }
 }
 
@@ -230,6 +235,41 @@ async fn one_that_was_turned_away_counts_until_the_server_has_closed_it() {
     *toy.refuses.lock() = None;
     two.lend().await.unwrap().give_back();
     assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+}
+
+/// So does one over which TLS was to be spoken: it was closed at once, and the server had not seen that.
+#[tokio::test(start_paused = true)]
+async fn one_without_the_tls_that_was_wanted_counts_until_the_server_has_closed_it() {
+    let made = rcgen::generate_simple_self_signed(["news.example".to_owned()]).unwrap();
+    let own = made.cert.pem();
+    let trust = Trust::new("news.example", Some(own.as_bytes()), None).unwrap();
+    let connect = Remote::reader("news.example").times.connect;
+    let second = Duration::from_secs(1);
+    for (security, greeting, told) in [
+        (Security::Implicit(trust.clone()), Duration::ZERO, "TLS"),
+        (
+            Security::Starttls(trust.clone()),
+            Duration::ZERO,
+            "octets before TLS",
+        ),
+        (Security::Implicit(trust), connect + second, "TLS"),
+    ] {
+        let is_garbled = matches!(security, Security::Implicit(_));
+        let (toy, pool) = pool(
+            1,
+            Toy {
+                greeting,
+                goodbye: Duration::from_millis(200),
+                refuses: Mutex::new(is_garbled.then_some("200 this is no TLS\r\n")),
+                security: Some(security),
+                ..Toy::default()
+            },
+        );
+        let error = pool.lend().await.unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+        assert_eq!(toy.came.load(Ordering::Relaxed), 1);
+        assert_eq!(toy.open.load(Ordering::Relaxed), 0, "{error}");
+    }
 }
 
 /// So does one that nobody waits for any more when it is there: whoever comes next has it, or its share.

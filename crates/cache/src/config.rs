@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_log::ACCESS_OCTETS_MIN;
 use crate::cached::{CacheSettings, PrefetchLimits};
 use crate::keep::KeepSettings;
+use crate::queue::TARGETS_MAX;
 use crate::remote::{Forwarded, Route};
 
 /// `[cache]`: what a caching server keeps, and how old what it tells may be.
@@ -419,6 +420,12 @@ pub fn problems(upstreams: &[UpstreamConfig]) -> Vec<(String, String)> {
             );
             tell("connections", right);
         }
+        if upstream.posting && before.clone().filter(|it| it.posting).count() == TARGETS_MAX {
+            let right = format!(
+                "posts may go to {TARGETS_MAX} upstream servers, and this is one more: set it to false for those that need none"
+            );
+            tell("posting", right);
+        }
         if before.any(|other| other.address == upstream.address) {
             let right = "another upstream server has this address: give each once".to_owned();
             tell("address", right);
@@ -438,6 +445,17 @@ mod tests {
             ..UpstreamConfig::default()
         };
         assert_eq!(problems(std::slice::from_ref(&good)), []);
+        // A post that waits for more servers could not be read again.
+        let mut many: Vec<UpstreamConfig> = (0..=TARGETS_MAX)
+            .map(|n| UpstreamConfig {
+                address: format!("news{n}.example.org"),
+                ..good.clone()
+            })
+            .collect();
+        let told = problems(&many);
+        assert!(told.len() == 1 && told[0].0 == "[64].posting", "{told:?}");
+        many[3].posting = false;
+        assert_eq!(problems(&many), []);
         let bad = UpstreamConfig {
             bind: "here".to_owned(),
             ..UpstreamConfig::default()

@@ -22,7 +22,7 @@ use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTran
 use crate::keep::sealed;
 use file::{Fault, QueueFile, fault};
 
-pub use post::{PostTarget, QueuedPost, Standing};
+pub use post::{PostTarget, QueuedPost, Standing, TARGETS_MAX};
 
 /// Posts that may wait at the same time.
 pub const QUEUED_POSTS_MAX: u64 = 10_000;
@@ -47,6 +47,11 @@ pub enum QueueError {
     /// Nothing more may wait.
     #[error("no more posts may wait: {0}")]
     Full(&'static str),
+    /// It is for more servers than a post may be.
+    #[error(
+        "it is for {0} servers, and a post that waits may be for {TARGETS_MAX}: post it to fewer groups at once"
+    )]
+    Targets(usize),
     /// There is no such post.
     #[error("no post {0} waits")]
     Missing(u64),
@@ -163,8 +168,9 @@ impl PostQueue {
     /// Keeps a post: its number.
     ///
     /// # Errors
-    /// When there is no room, or the disk fails.
+    /// When there is no room, it is for too many servers, or the disk fails.
     pub fn put(&self, post: &QueuedPost, text: &[u8]) -> Result<u64> {
+        bounded(post)?;
         let _changing = self.changing.lock();
         let all = self.list()?;
         let octets: u64 = all.iter().map(|(_, post)| post.octets).sum();
@@ -309,8 +315,9 @@ impl PostQueue {
     /// Another text in the place of one: it is sent to all servers that do not have it.  Where all of them have it, it goes.
     ///
     /// # Errors
-    /// When it is not there, or the disk fails.
+    /// When it is not there, it is for too many servers, or the disk fails.
     pub fn edit(&self, of: &InHand<'_>, edited: &QueuedPost, text: &[u8]) -> Result<()> {
+        bounded(edited)?;
         let number = of.number;
         let _changing = self.changing.lock();
         self.get(number)?;
@@ -347,23 +354,23 @@ impl PostQueue {
     /// # Errors
     /// When the disk fails.
     pub fn wake(&self, now: UnixTime) -> Result<()> {
-        for (number, post) in self.list()? {
-            if post.due().is_some_and(|due| due > now) {
-                let woken = self.change_one(number, |post| {
-                    for target in &mut post.targets {
-                        if target.standing == Standing::Waits {
-                            target.at = now;
-                        }
-                    }
-                });
-                match woken {
-                    // It has been dropped, or sent.
-                    Err(QueueError::Missing(_)) => {}
-                    woken => drop(woken?),
-                }
-            }
+        let _changing = self.changing.lock();
+        let mut later = self.list()?;
+        later.retain(|(_, post)| post.due().is_some_and(|due| due > now));
+        if later.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.file.change(|writing| {
+            for (number, post) in &mut later {
+                for target in &mut post.targets {
+                    if target.standing == Standing::Waits {
+                        target.at = now;
+                    }
+                }
+                put_post(writing, *number, post)?;
+            }
+            Ok(())
+        })
     }
 
     /// Forgets one.
@@ -376,6 +383,14 @@ impl PostQueue {
         let (post, _) = self.get(number)?;
         self.file.change(|writing| remove(writing, number))?;
         Ok(post)
+    }
+}
+
+/// Of more servers a post cannot be read again.
+const fn bounded(post: &QueuedPost) -> Result<()> {
+    match post.targets.len() {
+        ..=TARGETS_MAX => Ok(()),
+        targets => Err(QueueError::Targets(targets)),
     }
 }
 

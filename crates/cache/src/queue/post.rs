@@ -10,7 +10,7 @@ use newsreel_wire::{MessageId, UnixTime};
 const SAID_OCTETS_MAX: usize = 300;
 
 /// Servers that one post is for, at most.
-pub(super) const TARGETS_MAX: usize = 64;
+pub const TARGETS_MAX: usize = 64;
 
 /// How it stands with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,6 +56,51 @@ fn what_was_taken_is_there_after_the_power_went() {
     assert_eq!(again.put(&post(3, &["one"]), TEXT), Ok(3));
 }
 
+/// A post for 65 servers was taken, and no post could be read any more, nor the server be started.
+#[test]
+fn a_post_is_for_no_more_servers_than_can_be_read_again() {
+    let queue = open(&MemoryDisk::new()).unwrap();
+    let names: Vec<String> = (0..65).map(|n| format!("s{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(
+        queue.put(&post(1, &names), TEXT),
+        Err(QueueError::Targets(65))
+    );
+    assert_eq!(queue.put(&post(1, &names[..64]), TEXT), Ok(1));
+    let in_hand = queue.take_in_hand(1).unwrap();
+    let edited = queue.edit(&in_hand, &post(1, &names), TEXT);
+    assert_eq!(edited, Err(QueueError::Targets(65)));
+    assert_eq!(queue.list().unwrap(), [(1, post(1, &names[..64]))]);
+}
+
+/// Each was a change of its own that is synced.
+#[test]
+fn all_that_wait_are_woken_at_once() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let queue = open(&faulty).unwrap();
+    let away = Became::Waits("it is away".to_owned());
+    for number in 1..=3 {
+        queue.put(&post(number, &["one"]), TEXT).unwrap();
+        queue.became(number, "one", &away, NOW).unwrap();
+    }
+    let syncs = |work: &dyn Fn()| {
+        let before = faulty.counts().of(Op::Sync);
+        work();
+        faulty.counts().of(Op::Sync) - before
+    };
+    let later = UnixTime(NOW.0 + 1);
+    let of_one = syncs(&|| queue.retry(1, NOW).unwrap());
+    assert_eq!(syncs(&|| queue.wake(later).unwrap()), of_one);
+    let due: Vec<_> = queue
+        .list()
+        .unwrap()
+        .iter()
+        .map(|(_, it)| it.due())
+        .collect();
+    assert_eq!(due, [Some(NOW), Some(later), Some(later)]);
+    assert_eq!(syncs(&|| queue.wake(later).unwrap()), 0);
+}
+
 #[test]
 fn what_a_server_refused_stays_until_somebody_says_what_becomes_of_it() {
     let queue = open(&MemoryDisk::new()).unwrap();

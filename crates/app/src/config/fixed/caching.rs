@@ -25,13 +25,24 @@ fn of_what_is_missing() -> [Fixed; 2] {
     ]
 }
 
-pub(super) fn of_the_cache() -> Vec<Fixed> {
-    let rest = [
+/// Posts that wait.
+fn of_posts() -> [Fixed; 2] {
+    [
         row(
             "Posts that wait in a caching server",
             format!("{} posts", newsreel_cache::queue::QUEUED_POSTS_MAX),
             "beside `cache.posts_octets`; nobody would look through more, and each look at them takes them all",
         ),
+        row(
+            "Servers that a post in a caching server waits for",
+            format!("{} servers", newsreel_cache::queue::TARGETS_MAX),
+            "a post for more is refused; so no more upstream servers may have `upstream.posting`",
+        ),
+    ]
+}
+
+pub(super) fn of_the_cache() -> Vec<Fixed> {
+    let rest = [
         row(
             "Readers of one group that a caching server reads ahead for",
             format!("{} at different places", newsreel_cache::RUNS_MAX),
@@ -91,7 +102,12 @@ pub(super) fn of_the_cache() -> Vec<Fixed> {
             "they fit into what any system buffers, so that sending them waits for nothing",
         ),
     ];
-    of_what_is_missing().into_iter().chain(rest).collect()
+    let posts = of_posts();
+    of_what_is_missing()
+        .into_iter()
+        .chain(posts)
+        .chain(rest)
+        .collect()
 }
 
 pub(super) fn of_the_caches_desk() -> Vec<Fixed> {

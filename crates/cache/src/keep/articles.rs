@@ -23,7 +23,7 @@ use super::block::LINE_OCTETS_MAX;
 use super::error::Result;
 use super::pins::Pins;
 use super::row::Row;
-use super::table::Table;
+use super::table::{Change, Table};
 use super::wanted::{Stay, Wanted, facts_of};
 use super::{Keep, KeepSettings, Kept, Made};
 
@@ -48,6 +48,8 @@ pub struct Fetched {
 #[derive(Debug)]
 pub(super) struct Articles {
     store: Store,
+    /// What names its files.
+    spool: [u8; 16],
     sequence: u64,
     segment_octets: u64,
     /// Octets of all segments that may be there before more is placed.
@@ -69,6 +71,14 @@ pub struct Written {
 /// About so many octets are placed again at once.
 const AGAIN_OCTETS: u64 = 1 << 20;
 
+/// An article of a segment that goes, to be placed again.
+struct Again {
+    id: IdHash,
+    row: Row,
+    article: Vec<u8>,
+    head_len: usize,
+}
+
 /// Removes the files of articles.
 pub(super) fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
     for folder in SETS.into_iter().chain([REGISTER]) {
@@ -88,6 +98,11 @@ pub(super) fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
 /// Removes everything.
 pub(super) fn remove_all(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_files(disk, dir)?;
+    remove_table(disk, dir)
+}
+
+/// Removes the table.
+pub(super) fn remove_table(disk: &dyn Disk, dir: &Path) -> Result<()> {
     match disk.remove(&dir.join(super::TABLE)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
@@ -163,6 +178,7 @@ impl Articles {
         store.resume(&marks, Sequence(sequence))?;
         let articles = Self {
             store,
+            spool,
             sequence,
             segment_octets: segment,
             octets_max: octets_max(settings, segment),
@@ -194,6 +210,14 @@ impl Articles {
         })
     }
 
+    /// A table that is new says what the segments are named by, and how large they are.
+    pub(super) fn name(&self, table: &Table, key: &[u8; 32]) -> Result<()> {
+        table.change(true, |change| {
+            change.put_fact(super::IDENTITY, &[&self.spool[..], key].concat())?;
+            change.put_fact(super::SEGMENT_OCTETS, &self.segment_octets.to_le_bytes())
+        })
+    }
+
     pub(super) fn reader(&self) -> Arc<StoreReader> {
         self.store.reader()
     }
@@ -208,7 +232,8 @@ impl Articles {
         self.written
     }
 
-    /// Drops what there is too much of; what is wanted of it stays, and what is pinned.
+    /// Drops what there is too much of; what is wanted of it stays, and what is pinned.  Where the disk is full one segment goes, for
+    /// who comes next to see whether that was enough.
     fn make_room(
         &mut self,
         table: &Table,
@@ -218,9 +243,13 @@ impl Articles {
         let mut dropping: Vec<Reservation> = Vec::new();
         // From where something went last, if that made no room.
         let mut in_vain = None;
+        let mut has_gone = false;
         loop {
-            self.store.reservations(Some(now), &mut dropping);
             let before = self.octets();
+            if has_gone && before <= self.octets_max {
+                return Ok(());
+            }
+            self.store.reservations(Some(now), &mut dropping);
             if dropping.is_empty() && before > self.octets_max {
                 dropping.extend(self.least_wanted(table, (wanted, pins), in_vain)?);
             }
@@ -230,6 +259,7 @@ impl Articles {
             for reservation in dropping.drain(..) {
                 self.go(table, (wanted, pins), reservation, now)?;
             }
+            has_gone = true;
             in_vain = (self.octets() >= before).then_some(buffer);
         }
     }
@@ -276,7 +306,8 @@ impl Articles {
         Ok(least.map(|(_, reservation)| reservation))
     }
 
-    /// Drops what lies below a position; what is wanted of it stays, and what is pinned.
+    /// Drops what lies below a position; what is wanted of it stays, and what is pinned.  Where that cannot be placed again nothing
+    /// goes, unless the disk is full: then it is placed where the segment was.
     fn go(
         &mut self,
         table: &Table,
@@ -296,14 +327,29 @@ impl Articles {
             segment_octets: self.segment_octets,
         };
         let (staying, for_pins) = wanted.staying(going, &stay);
-        let stayed = self.place_again(table, staying, (pins, &for_pins), now)?;
-        pins.went(set, floor);
-        wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
-        table.change(false, |change| {
-            change.forget_below(reservation.buffer, floor)
+        let (reader, mut memory, mut stayed) = (self.reader(), Vec::new(), HashSet::new());
+        let staying = staying.into_iter().filter_map(|(id, row)| {
+            let read = reader.read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
+            let stored = read.ok()?;
+            Some(Again {
+                id,
+                row,
+                article: memory.get(stored.octets)?.to_vec(),
+                head_len: stored.head_len,
+            })
+        });
+        let staying = self.place_again(table, staying, (pins, &for_pins), (&mut stayed, now))?;
+        // Behind a crash too everything that is in the table is in a file that is there.
+        table.change(true, |change| {
+            change.forget_below(reservation.buffer, floor)?;
+            pins.note(change)
         })?;
         self.store.reserved(reservation);
-        Ok(())
+        pins.went(set, floor);
+        let staying = staying.into_iter();
+        let placed = self.place_again(table, staying, (pins, &for_pins), (&mut stayed, now));
+        wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
+        placed.map(drop)
     }
 
     /// How much of a segment that goes may be placed again: all of it where the newest one has room enough that no more than one
@@ -334,42 +380,53 @@ impl Articles {
         pinned
     }
 
-    /// Places articles again that lie in a segment which goes; gives those that could be.
+    /// Places articles again that lie in a segment which goes, and notes those that were; gives those for which there is no room.
     fn place_again(
         &mut self,
         table: &Table,
-        staying: Vec<(IdHash, Row)>,
+        staying: impl Iterator<Item = Again>,
         (pins, pinned): (&Pins, &HashSet<IdHash>),
-        now: UnixTime,
-    ) -> Result<HashSet<IdHash>> {
-        let (reader, mut memory) = (self.reader(), Vec::new());
-        let (mut stayed, mut rows, mut octets) = (HashSet::new(), Vec::new(), 0);
-        for (id, row) in staying {
-            let read = reader.read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
-            let Ok(stored) = read else {
-                continue;
-            };
-            let article = memory.get(stored.octets).unwrap_or_default();
-            // In its own set, whatever its size: no more than one segment is begun for all that stay.
-            let (set, place) = (row.token.set(), (article, stored.head_len));
-            let Ok(token) = self.place_one(set, (&id, b""), place, now) else {
-                break;
-            };
-            if pinned.contains(&id) {
-                pins.stays(&token);
+        (stayed, now): (&mut HashSet<IdHash>, UnixTime),
+    ) -> Result<Vec<Again>> {
+        let (mut rows, mut octets, mut without_room) = (Vec::new(), 0, Vec::new());
+        let mut written = |articles: &mut Self, rows: &mut Vec<(IdHash, Row)>| -> Result<()> {
+            articles.write(table, pins, rows)?;
+            for (id, Row { token, .. }) in rows.drain(..) {
+                if pinned.contains(&id) {
+                    pins.stays(&token);
+                }
+                articles.written.again += u64::from(token.len());
+                stayed.insert(id);
             }
-            octets += u64::from(token.len());
-            self.written.again += u64::from(token.len());
-            rows.push((id, Row { token, ..row }));
-            stayed.insert(id);
+            Ok(())
+        };
+        let mut refusal = None;
+        for again in staying {
+            if !without_room.is_empty() {
+                without_room.push(again);
+                continue;
+            }
+            // In its own set, whatever its size: no more than one segment is begun for all that stay.
+            let (set, place) = (again.row.token.set(), (&*again.article, again.head_len));
+            match self.place_one(set, (&again.id, b""), place, now) {
+                Ok(token) => {
+                    octets += u64::from(token.len());
+                    rows.push((again.id, Row { token, ..again.row }));
+                }
+                Err(PlaceError::TooLarge { .. }) => {}
+                Err(PlaceError::NeedsReservation) => without_room.push(again),
+                Err(error) => {
+                    refusal = Some(error);
+                    break;
+                }
+            }
             if octets >= AGAIN_OCTETS {
-                self.write(table, pins, &rows)?;
-                rows.clear();
+                written(self, &mut rows)?;
                 octets = 0;
             }
         }
-        self.write(table, pins, &rows)?;
-        Ok(stayed)
+        written(self, &mut rows)?;
+        refusal.map_or(Ok(without_room), |error| Err(error.into()))
     }
 
     /// Where an article of this size lies.
@@ -442,9 +499,12 @@ impl Articles {
                 }
                 rest = behind;
             }
-            self.written.came += octets;
             wanted.came(&mut rows);
-            self.write(table, pins, &rows)?;
+            if let Err(error) = self.write(table, pins, &rows) {
+                wanted.went(rows.iter().map(|(id, _)| id));
+                return Err(error);
+            }
+            self.written.came += octets;
         }
         Ok(())
     }
@@ -509,6 +569,7 @@ impl Keep {
         at_hand.or_else(|| Some(Arc::new(self.read(id)?)))
     }
 
+    /// An article from the disk.  One that is damaged, or not there, is not kept any more.
     pub(super) fn read(&self, id: &IdHash) -> Option<Kept> {
         let token = self.told(self.table.article(id))??.token;
         let mut memory = Vec::new();
@@ -516,17 +577,29 @@ impl Keep {
         let read = reader.read(&token, Want::Whole, Blocking::Yes, &mut memory);
         let stored = match read {
             Ok(stored) if stored.id_hash == *id => stored,
-            Ok(_) | Err(ReadError::Gone) => return None,
+            Ok(_) | Err(ReadError::Gone) => return self.lost(id, &token),
             Err(error) => {
                 // Damaged, or lost with the power: it is fetched again.
                 if let Some(more) = self.lines.admit() {
                     tracing::warn!(target: "newsreel::cache", %error, more, "an article is lost");
                 }
-                return None;
+                return match error {
+                    ReadError::Corrupt { .. } | ReadError::Removed => self.lost(id, &token),
+                    // Of a disk that fails it may be had later.
+                    _ => None,
+                };
             }
         };
         let wire = memory.get(stored.octets)?.to_vec().into();
         Some(Kept::with_head(wire, stored.head_len))
+    }
+
+    /// What should lie there does not.
+    fn lost(&self, id: &IdHash, token: &Token) -> Option<Kept> {
+        let forget = |change: &Change<'_>| change.forget_at(id, token);
+        self.told(self.table.change(false, forget))?;
+        self.wanted.went([id]);
+        None
     }
 
     /// Whether an article lies there still.
@@ -542,22 +615,22 @@ impl Keep {
         wanted && kept.wire.len() as u64 <= octets_max && line.len() <= LINE_OCTETS_MAX
     }
 
+    /// Where an article lies that is kept on disk, and what policies know of it.
+    fn live_row(&self, id: &IdHash) -> Option<Row> {
+        let row = self.told(self.table.article(id)).flatten()?;
+        self.is_live(&row.token).then_some(row)
+    }
+
     /// Octets of an article, if it is kept on disk.
     #[must_use]
     pub fn article_octets(&self, id: &IdHash) -> Option<u64> {
-        let row = self.told(self.table.article(id)).flatten()?;
-        let is_live = self.is_live(&row.token);
-        is_live.then(|| row.token.len().into())
+        Some(self.live_row(id)?.token.len().into())
     }
 
     /// Whether an article is kept.
     #[must_use]
     pub fn has_article(&self, id: &IdHash) -> bool {
-        self.in_memory.peek(id).is_some()
-            || self
-                .told(self.table.article(id))
-                .flatten()
-                .is_some_and(|row| self.is_live(&row.token))
+        self.in_memory.peek(id).is_some() || self.live_row(id).is_some()
     }
 
     /// Those of these articles that are kept.

@@ -16,6 +16,9 @@ pub enum KeepError {
     /// The articles' files cannot be used.
     #[error(transparent)]
     Store(#[from] newsreel_store::Error),
+    /// What is to stay of a segment that goes gets no place.
+    #[error("what stays of the articles that are to go gets no place, so they stay: {0}")]
+    Place(#[from] newsreel_store::PlaceError),
     /// The table cannot be used.
     #[error("the cache's table {}: {why}; it begins anew with the next start", path.display())]
     Table {

@@ -584,7 +584,8 @@ impl Keep {
             return;
         }
         let mut articles = self.articles.lock();
-        let Some(articles) = articles.as_mut() else {
+        // It may have failed while somebody else had them.
+        let Some(articles) = articles.as_mut().filter(|_| !self.table.is_broken()) else {
             return;
         };
         let renewed = std::mem::take(&mut *self.renewed.lock());
@@ -595,7 +596,7 @@ impl Keep {
         }
     }
 
-    /// Goes on with what was durable when the disk failed, if it can be had.
+    /// Goes on with what was durable when the disk failed, if it can be had, and anew where it is damaged.
     fn reopen(&self) {
         let mut articles = self.articles.lock();
         let _changing = self.changing.lock();
@@ -613,7 +614,25 @@ impl Keep {
     }
 
     fn reopen_with(&self, articles: &Articles) -> Result<()> {
-        self.table.open(OpenMode::ReadWrite)?;
+        let opened = self.table.open(OpenMode::ReadWrite);
+        match opened.and_then(|()| self.go_on_with(articles)) {
+            // What it says of groups may be theirs who number them otherwise: that is for the next start.
+            Err(error) if !error.is_of_disk() && !matches!(error, KeepError::Settings(_)) => {
+                tracing::error!(target: "newsreel::cache", %error, "the cache begins anew");
+                self.table.close();
+                articles::remove_table(self.disk.as_ref(), &self.settings.directory)?;
+                self.table.open(OpenMode::CreateOrOpen)?;
+                self.go_on_with(articles)
+            }
+            done => done,
+        }
+    }
+
+    fn go_on_with(&self, articles: &Articles) -> Result<()> {
+        if self.table.fact(IDENTITY)?.is_none() {
+            // It is new: the segments go on, with nothing in them that is known.
+            articles.name(&self.table, &self.key.read())?;
+        }
         articles.resume(&self.table, &self.pins)?;
         self.reload_groups()
     }

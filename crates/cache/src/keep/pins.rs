@@ -1,4 +1,4 @@
-//! Pins: groups whose articles and overview no policy removes.
+//! Pins: groups whose articles and overview stay whatever the policy wants, as far as there is room for pins.
 //!
 //! What a segment that goes has of pinned groups is placed again, whatever the policy wants, as long as no more octets stay for pins
 //! than the settings say; what there is more goes as the policy says.  The layout is in `docs/formats/cache.md`.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_host::{Disk, OpenMode};
 use newsreel_store::Marks;
-use newsreel_wire::{BufferId, IdHash, Position};
+use newsreel_wire::{BufferId, IdHash, Position, Token};
 use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
@@ -142,7 +142,7 @@ impl Table {
         }
     }
 
-    /// Opens it, also again where the disk failed: it is as it was when it was durable last.
+    /// Opens it, also again where the disk failed: it is gone on with as it reads then.
     pub(super) fn open(&self, mode: OpenMode) -> Result<()> {
         let mut held = self.database.write();
         if let Some(old) = held.take()
@@ -480,6 +480,18 @@ impl Change<'_> {
         let mut tokens = self.0.open_table(ARTICLES).map_err(fault)?;
         for id in ids {
             tokens.remove(&id.0).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// An article is not there where it should be.  Its place goes with its segment.
+    pub(super) fn forget_at(&self, id: &IdHash, token: &Token) -> std::result::Result<(), Fault> {
+        let mut rows = self.0.open_table(ARTICLES).map_err(fault)?;
+        let row = rows.get(&id.0).map_err(fault)?;
+        let row = row.and_then(|value| row_of(id, value.value()));
+        // It may have been stored again since.
+        if row.is_some_and(|row| row.token == *token) {
+            rows.remove(&id.0).map_err(fault)?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::*;
 
 mod arriving;
 mod failing;
+mod going;
 
 const NOW: UnixTime = UnixTime(1_767_225_600);
 
@@ -630,6 +631,7 @@ fn a_rotten_file_costs_what_was_in_it() {
     disk.flip_bit(segment, 16 << 10, 3).unwrap();
     let keep = open(&disk);
     assert!(!is_there(&keep, 1, 9000) && is_there(&keep, 2, 900));
+    assert!(!keep.has_article(&article(&keep, 1, 9000).hash));
     keep.keep(&[article(&keep, 1, 9000)], NOW);
     keep.in_memory.clear();
     assert!(is_there(&keep, 1, 9000));

@@ -206,11 +206,16 @@ impl Wanted {
         }
     }
 
-    /// A policy that knows what the table does.
+    /// A policy that knows what the table does.  What is asked for from here on was asked for later than all of that.
     fn learnt(&self, table: &Table, kind: PolicyKind) -> Result<Room> {
         let mut known = Vec::new();
         table.each_article(|id, row| known.push((row.used, article_of(id, &row))))?;
         known.sort_by_key(|(used, article)| (*used, article.key));
+        let last = known.last().map_or(0, |(used, _)| *used);
+        {
+            let mut state = self.state.lock();
+            state.last = state.last.max(last);
+        }
         let mut room = Room::new(kind, self.octets_max, self.articles_max);
         let mut gone = Vec::new();
         for (_, article) in known {

@@ -227,6 +227,45 @@ fn damage_behind_a_disk_that_came_back_begins_anew() {
     assert!(is_there(&keep, 2, 900));
 }
 
+/// It was tried again each minute, with nothing cached and nothing said, until a restart.
+#[test]
+fn damage_behind_a_disk_that_failed_meanwhile_begins_anew() {
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let name: Arc<str> = "misc.test".into();
+    for is_removed in [false, true] {
+        let keep = Keep::open(&disk, &settings()).unwrap();
+        keep.pin(&[Wildmat::parse("my.*").unwrap()], &[]).unwrap();
+        keep.put_group(&name, group(1, 500, 5));
+        keep.keep(&[article(&keep, 1, 900)], NOW);
+        keep.checkpoint();
+        for op in [Op::Write, Op::SetLen] {
+            faulty.add(Fault::new(op, TABLE, Effect::Full).forever());
+        }
+        keep.put_group(&name, group(1, 600, 6));
+        keep.checkpoint();
+        assert!(keep.figures().is_broken);
+        let table = Path::new("/cache/table.redb");
+        match is_removed {
+            true => memory.remove(table).unwrap(),
+            false => memory.corrupt(table, 0, &[7; 4096]).unwrap(),
+        }
+        faulty.clear();
+        assert!(minute(&keep));
+        keep.in_memory.clear();
+        assert!(!is_there(&keep, 1, 900));
+        keep.keep(&[article(&keep, 2, 900)], NOW);
+        keep.checkpoint();
+        for keep in [keep, open(&memory.crash(1))] {
+            keep.in_memory.clear();
+            assert!(is_there(&keep, 2, 900));
+            assert_eq!(keep.group(&name).unwrap().high.0, 600);
+            assert_eq!(keep.figures().pins, ["my.*"]);
+        }
+    }
+}
+
 /// What was told of groups before the disk could be used was not held against what lies there: a group that had gone, or was another
 /// one meanwhile, had its old lines again, and articles were looked for under hashes that no row has.
 #[test]

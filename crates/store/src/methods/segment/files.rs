@@ -64,6 +64,8 @@ struct Inner {
     header: Written,
     /// There was no room for another.
     is_full: bool,
+    /// The last one that was wanted could not be made, which was told.
+    is_failing: bool,
 }
 
 /// The file of one cycle.
@@ -139,6 +141,7 @@ impl Segments {
                 files,
                 header: Written { header, newest_at },
                 is_full: false,
+                is_failing: false,
             }),
         }
     }

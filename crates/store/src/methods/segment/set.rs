@@ -264,6 +264,8 @@ impl StorageMethod for SegmentSet {
     fn reserved(&mut self, reservation: Reservation) {
         self.filling.reserved(reservation.up_to);
         self.files.remove_below(self.filling.buffer.floor().cycle());
+        // That there was no room is of before.
+        self.files.take_full();
     }
 
     fn seal(&mut self, out: &mut Vec<Box<dyn BatchWrite>>) {

@@ -36,13 +36,17 @@ impl Segments {
                     is_told: false,
                 };
                 inner.files.insert(cycle, held);
+                inner.is_failing = false;
                 self.is_unnamed.store(true, Ordering::Release);
                 Ok(cycle)
             }
             Err(_) if self.look().is_err() => Err(PlaceError::Suspended),
             Err(error) => {
-                if !inner.is_full {
+                if !std::mem::replace(&mut inner.is_failing, true) {
                     tracing::warn!(%error, "no new segment can be made");
+                }
+                if error.kind() != ErrorKind::Full {
+                    return Err(PlaceError::Suspended);
                 }
                 inner.is_full = true;
                 // Dropping the oldest may help, where that is allowed.

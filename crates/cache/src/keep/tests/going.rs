@@ -1,0 +1,208 @@
+//! Segments that go, and what stays of them: also where the disk is full or fails, or the power does.
+
+use newsreel_host::{Effect, Fault, FaultyDisk, Op};
+
+use super::*;
+
+/// Articles of a group that is pinned.
+fn pinned(keep: &Keep, numbers: std::ops::RangeInclusive<u64>, octets: usize) -> Vec<Fetched> {
+    let pins = [Wildmat::parse("my.*").unwrap()];
+    keep.pin(&pins, &[]).unwrap();
+    let in_group = |n| {
+        let mut fetched = article(keep, n, octets);
+        let wire = [b"Newsgroups: my.group\r\n", &*fetched.kept.wire].concat();
+        fetched.kept = Arc::new(Kept::new(wire.into()).unwrap());
+        fetched
+    };
+    let pinned: Vec<Fetched> = numbers.map(in_group).collect();
+    keep.keep(&pinned, NOW);
+    pinned
+}
+
+/// How many of these can be read.
+fn readable(keep: &Keep, articles: &[Fetched]) -> usize {
+    let read = articles.iter().filter(|it| keep.read(&it.hash).is_some());
+    read.count()
+}
+
+fn some(keep: &Keep, numbers: std::ops::Range<u64>) -> Vec<Fetched> {
+    numbers.map(|n| article(keep, n, 60_000)).collect()
+}
+
+fn come(keep: &Keep, numbers: std::ops::Range<u64>) {
+    for one in some(keep, numbers) {
+        keep.keep(&[one], NOW);
+    }
+}
+
+fn open_on(disk: &Arc<dyn Disk>, octets: u64) -> Keep {
+    let settings = KeepSettings {
+        octets,
+        memory_octets: 0,
+        ..settings()
+    };
+    Keep::open(disk, &settings).unwrap()
+}
+
+fn segments(disk: &dyn Disk) -> usize {
+    let entries = disk.list(Path::new("/cache/articles")).unwrap();
+    let named = entries.iter().filter(|it| it.name.ends_with(".seg"));
+    named.count()
+}
+
+/// One after the other went, with all that was wanted and pinned: what could not be placed again went with its segment.
+#[test]
+fn nothing_goes_for_a_segment_that_cannot_be_made() {
+    for effect in [Effect::Medium, Effect::Denied] {
+        let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+        let disk: Arc<dyn Disk> = faulty.clone();
+        let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+        let mine = pinned(&keep, 1..=20, 20_000);
+        come(&keep, 100..400);
+        let others = some(&keep, 100..400);
+        let before = readable(&keep, &others);
+        // What is there can be written, but none can be made.
+        faulty.add(Fault::new(Op::Reserve, "/articles/", effect).forever());
+        come(&keep, 400..500);
+        keep.checkpoint();
+        assert_eq!(readable(&keep, &mine), 20);
+        let there = readable(&keep, &others);
+        // As one was made last, the room may have been less than there is now.
+        assert!(there + 20 >= before, "{there} of {before}");
+        faulty.clear();
+        come(&keep, 500..800);
+        assert_eq!(readable(&keep, &mine), 20);
+        assert_eq!(readable(&keep, &some(&keep, 780..800)), 20);
+    }
+}
+
+/// What is to stay needs room that is there only when the segment has gone.
+#[test]
+fn what_stays_is_placed_where_its_segment_was_on_a_full_disk() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    let mine = pinned(&keep, 1..=20, 20_000);
+    come(&keep, 100..200);
+    let had = segments(&*disk);
+    for first in (200..1000).step_by(20) {
+        // For what comes, and for what is to stay before anything has gone.
+        faulty.clear();
+        faulty.add(Fault::new(Op::Reserve, "/articles/", Effect::Full).times(2));
+        come(&keep, first..first + 20);
+        assert_eq!(readable(&keep, &mine), 20, "{first}");
+        let there = segments(&*disk);
+        assert!(there + 1 >= had, "{there} of {had}");
+    }
+    assert!(readable(&keep, &some(&keep, 960..1000)) >= 35);
+}
+
+/// The next one went, too, and so on, for a disk that is full whatever goes.
+#[test]
+fn for_a_full_disk_one_segment_goes_at_once() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = open_on(&disk, 2 * KeepSettings::OCTETS_MIN);
+    let mine = pinned(&keep, 1..=20, 20_000);
+    come(&keep, 100..150);
+    let had = segments(&*disk);
+    faulty.add(Fault::new(Op::Reserve, "/articles/", Effect::Full).forever());
+    let mut there = had;
+    for one in some(&keep, 150..200) {
+        keep.keep(&[one], NOW);
+        let left = segments(&*disk);
+        assert!(left + 1 >= there, "{left} of {there}");
+        there = left;
+    }
+    assert!(readable(&keep, &mine) < 20 && there < had);
+}
+
+/// What lay in a segment that went was looked for there by the table as it was before, and what was pinned was lost.
+#[test]
+fn a_segment_goes_behind_the_change_that_tells_of_it() {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    let mine = pinned(&keep, 1..=20, 20_000);
+    come(&keep, 100..120);
+    keep.checkpoint();
+    let mut n = 120;
+    while memory
+        .exists(Path::new("/cache/articles/00000001.seg"))
+        .unwrap()
+    {
+        come(&keep, n..n + 1);
+        n += 1;
+    }
+    for seed in 0..8 {
+        let disk: Arc<dyn Disk> = Arc::new(memory.crash(seed));
+        let again = open_on(&disk, KeepSettings::OCTETS_MIN);
+        assert_eq!(readable(&again, &mine), 20, "{seed}");
+        let all = some(&again, 100..n);
+        let kept = all.iter().filter(|it| again.has_article(&it.hash)).count();
+        assert_eq!(readable(&again, &all), kept, "{seed}");
+        assert!(kept > 50, "{kept}");
+        come(&again, 1000..1300);
+        assert_eq!(readable(&again, &mine), 20, "{seed}");
+    }
+}
+
+/// What was lost counted as kept, so that it was never fetched ahead of who reads it, and shown by who shows what is kept.
+#[test]
+fn what_cannot_be_read_is_not_kept() {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    let name: Arc<str> = "misc.test".into();
+    keep.put_group(&name, group(1, 20, 5));
+    tell(&keep, &name, 1, 20, 10);
+    let mine: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 9000)).collect();
+    keep.keep(&mine, NOW);
+    keep.checkpoint();
+    let segment = Path::new("/cache/articles/00000001.seg");
+    memory.flip_bit(segment, 16 << 10, 3).unwrap();
+    let all = (ArticleNumber(1), ArticleNumber(20));
+    assert_eq!(readable(&keep, &mine), 19);
+    assert_eq!(keep.numbers_kept(&name, all).len(), 19);
+    keep.keep(&mine, NOW);
+    assert_eq!(readable(&keep, &mine), 20);
+    assert_eq!(keep.numbers_kept(&name, all).len(), 20);
+    drop(keep);
+    memory.remove(segment).unwrap();
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    assert_eq!(readable(&keep, &mine), 0);
+    assert!(!mine.iter().any(|it| keep.has_article(&it.hash)));
+}
+
+/// Behind a restart the first uses passed for earlier than the coming of what nobody had asked for.
+#[test]
+fn what_is_asked_for_behind_a_restart_was_asked_for_last() {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    let mine: Vec<Fetched> = (1..=50).map(|n| article(&keep, n, 900)).collect();
+    keep.keep(&mine, NOW);
+    keep.checkpoint();
+    drop(keep);
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    keep.checkpoint();
+    let used = |n: usize| keep.table.article(&mine[n].hash).unwrap().unwrap().used;
+    let last = used(49);
+    assert!(keep.article(&mine[0].hash, NOW).is_some());
+    keep.checkpoint();
+    assert!(used(0) > last, "{} and {last}", used(0));
+}
+
+/// The figures told of what never reached the disk, and the policy had room for it.
+#[test]
+fn what_could_not_be_written_has_not_come() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    keep.checkpoint();
+    faulty.add(Fault::new(Op::Sync, ".seg", Effect::Medium));
+    keep.keep(&[article(&keep, 1, 900)], NOW);
+    assert!(!keep.has_article(&article(&keep, 1, 900).hash));
+    let figures = keep.figures();
+    assert_eq!((figures.written.came, figures.wanted_octets), (0, 0));
+}

@@ -197,6 +197,10 @@ impl<C: Connect> Inner<C> {
     ) -> u64 {
         let numbers: Vec<ArticleNumber> = flights.iter().map(|(number, _)| *number).collect();
         let now = self.there.now();
+        let high = self
+            .keep
+            .group(&name)
+            .map_or(ArticleNumber(0), |it| it.high);
         let mut arrivals = Arrivals::new(self, &flights, why);
         let asking = self.there.articles_in(&name, &numbers, &mut arrivals);
         if let Err(error) = asking.await {
@@ -205,7 +209,8 @@ impl<C: Connect> Inner<C> {
         let (arrivals, told) = arrivals.into_parts();
         let came = arrivals.len() as u64;
         self.came_in_run(run, &arrivals);
-        let keeping = self.on_disk(move |keep| keep_arrivals(keep, &name, (&arrivals, &told), now));
+        let keeping =
+            self.on_disk(move |keep| keep_arrivals(keep, (&name, high), (&arrivals, &told), now));
         let _ = keeping.await;
         drop(flights);
         came
@@ -243,10 +248,11 @@ fn keep_articles<'a>(
     keep.keep_articles(&articles, now, &is_let_go)
 }
 
-/// Keeps articles that came, and their overview lines; of those that are not there it is known.
+/// Keeps articles that came, and their overview lines; of those that are not there it is known.  They were asked for when the
+/// group's high mark was this one.
 fn keep_arrivals(
     keep: &Keep,
-    name: &Arc<str>,
+    (name, high): (&Arc<str>, ArticleNumber),
     (arrivals, told): (&[Arrival], &[ArticleNumber]),
     now: UnixTime,
 ) {
@@ -276,7 +282,7 @@ fn keep_arrivals(
     let new = told.iter().copied().filter(|it| !let_go.contains(it));
     let new = ranges(new.filter(|number| made.contains(number) || !known(number)));
     let lines = lines.iter().map(|(number, line)| (*number, &**line));
-    keep.tell(name, &new, lines, now);
+    keep.tell((name, high), &new, lines, now);
 }
 
 #[cfg(test)]

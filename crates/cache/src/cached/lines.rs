@@ -205,14 +205,11 @@ impl<C: Connect> TakeLines for Telling<'_, C> {
         let (name, high, now) = (Arc::clone(self.name), self.high, self.now);
         let refresh_s = self.inner.settings.refresh_s;
         let telling = self.inner.on_disk(move |keep| {
-            // Where the mark fell meanwhile the group is another one, and these are lines of the old one.
-            if keep.group(&name).is_some_and(|group| group.high >= high) {
-                let lines = rows.text().split(|octet| *octet == b'\n');
-                let lines: BTreeMap<_, _> = lines.filter_map(numbered).collect();
-                let mut all = listed(keep, &name, range, (now, refresh_s));
-                all.extend(lines);
-                keep.tell(&name, &[range], all.into_iter(), now);
-            }
+            let lines = rows.text().split(|octet| *octet == b'\n');
+            let lines: BTreeMap<_, _> = lines.filter_map(numbered).collect();
+            let mut all = listed(keep, &name, range, (now, refresh_s));
+            all.extend(lines);
+            keep.tell((&name, high), &[range], all.into_iter(), now);
         });
         let told = telling.await;
         if let Some((_, flight)) = self.windows.next() {

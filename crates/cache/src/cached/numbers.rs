@@ -234,7 +234,10 @@ impl<C: Connect> Inner<C> {
             let blocks = self.blocks(name, wide).await?;
             stale = self.stale(&blocks, wide, need).unwrap_or(stale);
         }
-        match self.compare((id, name), widened(group, stale)).await {
+        match self
+            .compare((id, name), group.high, widened(group, stale))
+            .await
+        {
             Ok(()) => self.blocks(name, range).await,
             // What is kept is better than nothing, where it may be old at all.
             Err(_) if self.settings.refresh_s > 0 || self.there.is_offline() => Ok(blocks),
@@ -245,6 +248,7 @@ impl<C: Connect> Inner<C> {
     async fn compare(
         &self,
         (id, name): (GroupId, &Arc<str>),
+        high: ArticleNumber,
         range: Numbers,
     ) -> Result<(), ServiceError> {
         let (now, mut listed, mut from) = (self.there.now(), Vec::new(), Some(range.0));
@@ -255,7 +259,7 @@ impl<C: Connect> Inner<C> {
         }
         let name = Arc::clone(name);
         let comparing = self.on_disk(move |keep| {
-            keep.compare(&name, range, &listed, now);
+            keep.compare((&name, high), range, &listed, now);
             // By now they may be told.
             keep.forget_lines(&name, &without_line(keep, &name, range));
         });

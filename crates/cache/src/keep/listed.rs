@@ -172,7 +172,7 @@ impl Keep {
     /// would go.
     ///
     /// # Errors
-    /// When the table cannot be used: what cannot be looked at does not go.
+    /// When the table cannot be used: nothing goes then.
     pub fn drop_kept(
         &self,
         matches: &dyn Fn(&str) -> bool,
@@ -206,21 +206,10 @@ impl Keep {
         for name in names.values() {
             let octets = self.group(name).map_or(0, |group| group.overview_octets);
             dropped.overview_octets += octets;
-            if !dry_run {
-                self.remove_group(name);
-            }
         }
         if !dry_run {
-            let going: Vec<IdHash> = going.into_iter().collect();
-            self.forget(&going)?;
+            self.let_all_go(names.into_values().collect(), going.into_iter().collect())?;
         }
         Ok(dropped)
-    }
-
-    fn forget(&self, ids: &[IdHash]) -> Result<()> {
-        let _changing = self.changing.lock();
-        let forgotten = self.table.change(false, |change| change.forget(ids));
-        self.forget_in_memory(ids, None);
-        forgotten
     }
 }

@@ -4,7 +4,7 @@
 //! who only asks for one waits for no change.  What is in memory is changed also where the table failed: it must not be older
 //! than what was told.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use newsreel_wire::overview::message_id;
@@ -327,6 +327,30 @@ impl Keep {
         self.forget_in_memory(&gone, Some((name, u64::MAX)));
     }
 
+    /// These groups go, with their overview, and these articles: all of it, or nothing.
+    pub(super) fn let_all_go(&self, names: HashSet<Box<str>>, mut ids: Vec<IdHash>) -> Result<()> {
+        let _changing = self.changing.lock();
+        let gone = self.table.change(false, |change| {
+            change.forget(&ids)?;
+            for name in &names {
+                self.let_go(change, (name, u64::MAX), &mut ids)?;
+                change.remove_group(name)?;
+            }
+            Ok(ids)
+        })?;
+        {
+            let mut groups = self.groups.lock();
+            for name in &names {
+                groups.remove(name);
+            }
+        }
+        self.forget_in_memory(&gone, None);
+        self.blocks_in_memory
+            .retain(|(name, _), _| !names.contains(&**name));
+        self.renewed.lock().extend(names);
+        Ok(())
+    }
+
     /// What is known of a block, if that is in memory; never waits.
     #[must_use]
     pub fn block_in_memory(&self, group: &Arc<str>, number: u64) -> Option<Arc<Block>> {
@@ -396,10 +420,11 @@ impl Keep {
         kept.unwrap_or_default()
     }
 
-    /// The server was asked for the overview of these ranges, one behind the other, and told these lines, in order.
+    /// The server was asked for the overview of these ranges, one behind the other, and told these lines, in order.  It was asked when
+    /// the group's high mark was this one: where that fell since, the group is another one, and none of it is kept.
     pub fn tell<'l>(
         &self,
-        group: &Arc<str>,
+        (group, asked_at): (&Arc<str>, ArticleNumber),
         ranges: &[(ArticleNumber, ArticleNumber)],
         lines: impl Iterator<Item = (ArticleNumber, &'l [u8])>,
         now: UnixTime,
@@ -412,7 +437,7 @@ impl Keep {
             let (block, place) = place_of(number);
             by_block.entry(block).or_default().push((place, line));
         }
-        self.change_blocks(group, (*low, *high), |number, old| {
+        self.change_blocks((group, asked_at), (*low, *high), |number, old| {
             let places = ranges
                 .iter()
                 .map(|(low, high)| places_in(number, *low, *high));
@@ -427,7 +452,7 @@ impl Keep {
         let (Some(low), Some(high)) = (gone.iter().min(), gone.iter().max()) else {
             return;
         };
-        self.change_blocks(group, (*low, *high), |number, old| {
+        self.change_blocks((group, ArticleNumber(0)), (*low, *high), |number, old| {
             let places = gone.iter().map(|number| place_of(*number));
             let places = places.filter(|(block, _)| *block == number);
             let places = places.fold(0, |all, (_, place)| all | 1 << place);
@@ -435,10 +460,10 @@ impl Keep {
         });
     }
 
-    /// The server listed the numbers of a range.
+    /// The server listed the numbers of a range of a group with this high mark, as for [`Keep::tell`].
     pub fn compare(
         &self,
-        group: &Arc<str>,
+        (group, asked_at): (&Arc<str>, ArticleNumber),
         (low, high): (ArticleNumber, ArticleNumber),
         listed: &[ArticleNumber],
         now: UnixTime,
@@ -448,23 +473,24 @@ impl Keep {
             let (block, place) = place_of(*number);
             *by_block.entry(block).or_default() |= 1 << place;
         }
-        self.change_blocks(group, (low, high), |number, old| {
+        self.change_blocks((group, asked_at), (low, high), |number, old| {
             let listed = by_block.get(&number).copied().unwrap_or_default();
             old.compared(places_in(number, low, high), listed, now)
         });
     }
 
-    /// Changes the blocks of a range, and forgets the articles of lines that went.
+    /// Changes the blocks of a range, and forgets the articles of lines that went; nothing where the group's high mark is below this one.
     fn change_blocks(
         &self,
-        group: &Arc<str>,
+        (group, asked_at): (&Arc<str>, ArticleNumber),
         (low, high): (ArticleNumber, ArticleNumber),
         mut change_one: impl FnMut(u64, &Block) -> (Block, Vec<Vec<u8>>),
     ) {
         let _changing = self.changing.lock();
-        let Some(had) = self.group(group).map(|row| row.overview_octets) else {
+        let Some(row) = self.group(group).filter(|row| row.high >= asked_at) else {
             return;
         };
+        let had = row.overview_octets;
         let mut changed = Vec::new();
         let mut gone = Vec::new();
         for number in blocks_of(low, high) {

@@ -95,7 +95,7 @@ fn tell(keep: &Keep, name: &Arc<str>, low: u64, high: u64, octets: usize) {
         .collect();
     let lines = lines.iter().map(|(number, line)| (*number, &**line));
     keep.tell(
-        name,
+        (name, ArticleNumber(0)),
         &[(ArticleNumber(low), ArticleNumber(high))],
         lines,
         NOW,
@@ -467,7 +467,8 @@ fn cancelled_expired_and_renumbered_articles_go() {
     tell(&keep, &name, 1, 300, 10);
     // 5 is cancelled, and 6 was never there for us.
     let listed: Vec<_> = (1..=300).filter(|n| *n != 5).map(ArticleNumber).collect();
-    keep.compare(&name, (ArticleNumber(1), ArticleNumber(300)), &listed, NOW);
+    let all = (ArticleNumber(1), ArticleNumber(300));
+    keep.compare((&name, all.1), all, &listed, NOW);
     assert!(!is_there(&keep, 5, 100) && is_there(&keep, 4, 100));
     assert_eq!(known(&keep, &name).len(), 299);
     // The low mark moves: what is below it goes, the articles, too.
@@ -486,9 +487,15 @@ fn cancelled_expired_and_renumbered_articles_go() {
         keep = open(&disk);
         assert_eq!(keep.figures().overview_octets, octets);
     }
-    // The high mark falls: it is another group.
+    // The high mark falls: it is another group, of which the server had not been asked.
     keep.put_group(&name, group(1, 290, 2));
     assert_eq!(known(&keep, &name), []);
+    let old = (ArticleNumber(200), ArticleNumber(200));
+    let lines = [(old.0, &*line(200, 10))];
+    keep.tell((&name, ArticleNumber(300)), &[old], lines.into_iter(), NOW);
+    keep.compare((&name, ArticleNumber(300)), old, &[], NOW);
+    assert_eq!(known(&keep, &name), []);
+    assert_eq!(keep.block(&name, 1).asked(), 0);
     assert!(!is_there(&keep, 299, 100));
     tell(&keep, &name, 1, 10, 10);
     keep.remove_group(&name);

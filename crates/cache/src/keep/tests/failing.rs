@@ -266,6 +266,39 @@ fn damage_behind_a_disk_that_failed_meanwhile_begins_anew() {
     }
 }
 
+/// It was said that nothing had gone, and what was in memory of it had.
+#[test]
+fn of_what_cannot_be_let_go_nothing_goes() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    // Nothing of a change is in memory only.
+    let settings = KeepSettings {
+        table_memory_octets: 0,
+        ..settings()
+    };
+    let keep = Keep::open(&disk, &settings).unwrap();
+    let name: Arc<str> = "misc.test".into();
+    keep.put_group(&name, group(1, 9, 5));
+    tell(&keep, &name, 1, 9, 10);
+    let mine = article(&keep, 1, 900);
+    keep.keep(std::slice::from_ref(&mine), NOW);
+    keep.checkpoint();
+    for op in [Op::Write, Op::SetLen] {
+        faulty.add(Fault::new(op, TABLE, Effect::Full).forever());
+    }
+    assert!(keep.drop_kept(&|_| true, &[], false).is_err());
+    assert!(keep.figures().is_broken);
+    assert!(keep.has_article(&mine.hash));
+    faulty.clear();
+    assert!(minute(&keep));
+    assert_eq!(known(&keep, &name), (1..=9).collect::<Vec<_>>());
+    assert!(keep.group(&name).is_some() && keep.has_article(&mine.hash));
+    let dropped = keep.drop_kept(&|_| true, &[], false).unwrap();
+    assert_eq!((dropped.groups, dropped.articles), (1, 0));
+    assert!(keep.group(&name).is_none() && known(&keep, &name).is_empty());
+    assert!(!keep.has_article(&mine.hash));
+}
+
 /// What was told of groups before the disk could be used was not held against what lies there: a group that had gone, or was another
 /// one meanwhile, had its old lines again, and articles were looked for under hashes that no row has.
 #[test]

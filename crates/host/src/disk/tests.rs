@@ -668,6 +668,10 @@ fn what_was_opened_to_be_read_is_not_written() {
 
 /// Whether it is was not known of a path that leads through a file, and what was written was acknowledged.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what others do beside a server is not done through a disk"
+)]
 fn a_file_that_no_path_leads_to_is_not_in_place() {
     let dir = tempfile::tempdir().unwrap();
     let (sub, aside) = (dir.path().join("sub"), dir.path().join("aside"));

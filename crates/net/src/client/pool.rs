@@ -108,10 +108,6 @@ pub(super) struct Parked<Io> {
 }
 
 /// What there is for who wants a connection.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for a moment, and it is moved on at once"
-)]
 enum Found<Io> {
     Idle(Box<Parked<Io>>),
     /// None is idle, and a new one may be made with this share.

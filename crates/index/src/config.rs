@@ -40,7 +40,8 @@ pub struct IndexConfig {
     pub compression_level: i32,
     /// Octets read by one step of compaction.
     pub step_bytes: u64,
-    /// Seconds for which the id of an article that is gone is remembered, counted from when it went.
+    /// Seconds for which the id of an article that is gone is remembered at least, counted from when it went; one that went before its place
+    /// was written over is known until it is.
     pub remember_s: u64,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Looked at by the sequencer: the log's room each time round, the disk's and the memory's once a second, and when so much has
 //! gone to the log that a second would be too long.  Articles are given back, readers and administrators go on, and a checkpoint is made, because it lets old segments of the
-//! log be used again.
+//! log be used again.  The stores are asked what may go by now, too, so that it goes without articles that come: now and then, and
+//! at each look while there is no room.
 
 use newsreel_host::said_octets;
 
@@ -15,6 +16,9 @@ use crate::shared::Shared;
 
 /// How often disk and memory are looked at, milliseconds.
 const LOOK_EVERY_MS: u64 = 1000;
+
+/// The stores are asked what may go by now at least this often, milliseconds.
+const ASK_EVERY_MS: u64 = 60_000;
 
 /// What goes to the log between two looks, octets.  What it makes the views grow by stays below the margin with it.
 const LOOK_EVERY_OCTETS: u64 = 4 << 20;
@@ -85,12 +89,21 @@ pub(crate) struct Room {
     lacking: Option<String>,
     /// Nothing is taken.
     pub(crate) is_full: bool,
+    /// When the stores were asked last what may go by now, and whether something did.
+    asked_ms: u64,
+    has_let_go: bool,
 }
 
 impl Room {
     /// So much goes to the log.
     pub(crate) const fn note(&mut self, octets: usize) {
         self.logged = self.logged.saturating_add(octets as u64);
+    }
+
+    /// The stores were asked what may go by now.
+    pub(crate) const fn asked(&mut self, now_ms: u64, has_let_go: bool) {
+        self.asked_ms = now_ms;
+        self.has_let_go = has_let_go;
     }
 }
 
@@ -124,6 +137,17 @@ impl Sequencer {
         }
         self.room.is_full = why.is_some();
         self.shared.holds.lock().full = why;
+    }
+
+    /// Whether the stores are asked what may go by now, also if there is nothing to commit.  What they let go they do one by one, so
+    /// that they are asked again soon.
+    pub(crate) fn must_ask(&self) -> bool {
+        let every_ms = match self.room.is_full || self.room.has_let_go {
+            true => LOOK_EVERY_MS,
+            false => ASK_EVERY_MS,
+        };
+        let since_ms = self.shared.now_ms().saturating_sub(self.room.asked_ms);
+        since_ms >= every_ms && self.broken.is_none() && self.stopping.is_empty()
     }
 
     /// Room of the log for the commit under way, the open one, and control.

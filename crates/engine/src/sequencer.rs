@@ -568,9 +568,9 @@ impl Sequencer {
         }
     }
 
-    /// Sends the open commit on its way if none is under way and there is something in it.
+    /// Sends the open commit on its way if none is under way and there is something in it, or the stores may let something go.
     fn launch(&mut self) {
-        if self.committing || self.open.is_idle() && !self.scratch.blocked {
+        if self.committing || self.open.is_idle() && !self.scratch.blocked && !self.must_ask() {
             return;
         }
         if let Some(why) = self.broken.clone() {
@@ -581,7 +581,9 @@ impl Sequencer {
         let now = self.shared.time.judging();
         self.store.reservations(now, &mut self.open.reservations);
         let is_for_room = self.scratch.blocked && self.scratch.resumed;
-        self.scratch.hopeless = is_for_room && self.open.reservations.len() == from;
+        let has_some = self.open.reservations.len() > from;
+        self.scratch.hopeless = is_for_room && !has_some;
+        self.room.asked(self.shared.now_ms(), has_some);
         for reservation in &self.open.reservations[from..] {
             let out = self.open.frame.record(kind::RESERVED);
             ReservedRecord {
@@ -591,16 +593,16 @@ impl Sequencer {
             .encode(out);
             self.next = Sequence(self.next.0 + 1);
         }
+        self.store.seal(&mut self.open.writes);
         if self.open.frame.is_empty() && !self.open.writes.is_empty() {
-            // Withdrawn articles are overwritten; what a commit writes has a place in the log.
+            // Withdrawn articles are overwritten, or their files removed; what a commit writes has a place in the log.
             let _ = self.record(kind::HOLE);
         }
-        self.store.seal(&mut self.open.writes);
         let fresh = self.spare.take().unwrap_or_default();
         let commit = std::mem::replace(&mut self.open, fresh);
         self.open.frame.start(self.next, self.epoch);
         if commit.frame.is_empty() {
-            // Only answers that had to wait for the commit before: nothing to write.
+            // Only answers that had to wait for the commit before, or nothing may go: nothing to write.
             self.committed(commit);
             return;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use newsreel_engine::{ArticleRef, EngineConfig, Reason, Relocation, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, replace_file};
-use newsreel_service::Outcome;
+use newsreel_service::{Defer, Outcome};
 use newsreel_store::SetConfig;
 use newsreel_wire::Wildmat;
 
@@ -272,6 +272,75 @@ async fn segments_go_when_their_articles_are_old_enough_and_not_before() {
     world.wait_until("an idle drop", |world| {
         files(world.disk.as_ref()).len() < before
     });
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Lets the time go on in steps, less than an hour in all, so that the log is not told the time.
+fn pass_until(world: &World, what: &str, mut is_so: impl FnMut(&World) -> bool) {
+    for _ in 0..2000 {
+        if is_so(world) {
+            return;
+        }
+        world.wait_s(1);
+        // This disk has its room back when that is durable.
+        world.disk.sync_dir(Path::new(DIR)).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{what}: {:?}", files(world.disk.as_ref()));
+}
+
+/// Old segments waited for something to commit, one for each commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_segments_go_without_articles_and_a_server_with_none_writes_nothing() {
+    let mut config = segments(|set| set.keep_s = Some(1000));
+    config.sequencer.checkpoint_s_max = 1 << 30;
+    let world = World::new(config);
+    feed(&world, 0, 200).await;
+    let written = files(world.disk.as_ref());
+    assert_eq!(written.len(), 6);
+    world.seal();
+    // The last commit is vouched for, and nothing is left to be written.
+    for _ in 0..3 {
+        world.wait_s(2);
+        std::thread::sleep(Duration::from_millis(1100));
+    }
+    world.wait_s(1100);
+    pass_until(&world, "old segments stay", |world| {
+        files(world.disk.as_ref()) == written[5..]
+    });
+    assert_eq!(world.problems(), Vec::<String>::new());
+    let known = [article(1000, "misc.test")];
+    assert_eq!(world.send(&known).await, [Outcome::Accepted]);
+    let end = world.engine.status().sequence;
+    for _ in 0..3 {
+        world.wait_s(61);
+        assert_eq!(world.send(&known).await, [Outcome::Duplicate]);
+    }
+    // This one is vouched for once.
+    assert!(world.engine.status().sequence <= end + 1);
+}
+
+/// Where the spool lay on the same disk and that was full, articles were put off for good: nothing was committed, so nothing went.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_put_off_for_room_are_taken_again_once_old_segments_had_their_age() {
+    let memory = MemoryDisk::with_capacity(300 << 20);
+    let config = segments(|set| set.keep_s = Some(1000));
+    let world = World::on(Arc::new(memory.clone()), config);
+    feed(&world, 0, 600).await;
+    let ballast = Path::new("/spool/ballast");
+    let file = memory.open(ballast, OpenMode::CreateNew).unwrap();
+    let room = world.engine.disk_room().unwrap();
+    file.reserve(0, room.free - room.kept + (1 << 20)).unwrap();
+    let is_paused = |world: &World| world.engine.status().paused.is_some();
+    pass_until(&world, "the disk has room", is_paused);
+    let put_off = Outcome::Deferred(Defer::Full);
+    assert_eq!(feed(&world, 900, 5).await, [put_off; 5]);
+    let count = files(&memory).len();
+    assert_eq!(alive(&world, 600).await.len(), 600);
+    world.wait_s(1000);
+    pass_until(&world, "nothing goes", |world| !is_paused(world));
+    assert!(files(&memory).len() < count - 1);
+    assert_eq!(feed(&world, 900, 5).await, [Outcome::Accepted; 5]);
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 

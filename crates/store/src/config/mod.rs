@@ -139,7 +139,7 @@ pub struct SetConfig {
     #[serde(default)]
     pub compression_level: Option<i32>,
     /// Articles of segments go when they are older than this, seconds. As the only limit it is a guarantee: nothing goes
-    /// earlier, and when the disk is full new articles are put off.
+    /// earlier, and when the disk is full new articles are put off until old ones had their age.
     #[serde(default)]
     pub keep_s: Option<u64>,
     /// The oldest segments go when all together have more octets than this.

@@ -64,6 +64,8 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Writes,
+    /// Something happened behind the last checkpoint.
+    pub(crate) has_news: bool,
     /// What is not given again.
     pub(crate) passed: Passed,
     /// Cancels that came before their targets.
@@ -131,6 +133,7 @@ pub(crate) fn open(
     let unfinished = if is_new { 0 } else { RESERVE };
     Ok(Opened {
         hash_key,
+        has_news: replay.has_news || !left.articles.is_empty(),
         passed: Passed { jump, unfinished },
         pending: replay.pending,
         about_groups: (replay.heeded, replay.waiting, replay.due),

@@ -20,6 +20,22 @@ use crate::record::{
 };
 use crate::recover::whole_log;
 
+/// Whether records of this kind change articles or groups: others tell of the engine itself, or are said again at each checkpoint.
+const fn is_news(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::ARTICLE
+            | kind::COPY
+            | kind::MOVED
+            | kind::REPACKED
+            | kind::WITHDRAWN
+            | kind::LEFT
+            | kind::GROUP_MADE
+            | kind::GROUP_CHANGED
+            | kind::GROUP_REMOVED
+    )
+}
+
 /// What the log says about the engine itself.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
@@ -40,6 +56,8 @@ pub(crate) struct Replay {
     pub(crate) due: Vec<DueRecord>,
     pub(crate) is_volatile: bool,
     pub(crate) stopped: bool,
+    /// It tells of what a checkpoint is made for when it is old enough.
+    pub(crate) has_news: bool,
     /// Frames of the log that are good.
     pub(crate) frames: u64,
     /// There is no log, but there was one.
@@ -56,6 +74,7 @@ impl Replay {
         } = *record;
         // What is reserved in the same commit lies behind it.
         self.stopped = kind == kind::STOPPED || self.stopped && kind == kind::RESERVED;
+        self.has_news |= is_news(kind);
         match kind {
             kind::SPOOL_MADE => self.hash_key = Some(decode_spool_made(sequence, payload)?),
             kind::STATE => {

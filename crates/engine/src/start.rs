@@ -34,6 +34,8 @@ pub(crate) struct Parts {
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
+    /// Something happened behind the last checkpoint.
+    pub(crate) has_news: bool,
     pub(crate) passed: Passed,
 }
 
@@ -64,6 +66,7 @@ pub(crate) fn sequencer(
         recovered: Recovered { next, epoch, .. },
         is_new,
         writes,
+        has_news,
         passed: Passed { jump, unfinished },
     } = parts;
     // What was acknowledged and lost may have been seen: nothing of it is used again.
@@ -84,7 +87,8 @@ pub(crate) fn sequencer(
         ended_here: None,
         checkpoints: Checkpoints {
             tasks,
-            log_octets: 0,
+            // What was replayed waits for one as what is written does.
+            log_octets: u64::from(has_news),
             last_ms: now_ms,
             // What made it jump need not be met again.
             wanted: jump > 0,

@@ -356,3 +356,31 @@ async fn what_cannot_be_overwritten_any_more_stops_nothing() {
     let is_usable = |state: &str| state == "ok" || state.contains(&missing);
     assert!(buffers.iter().all(|it| is_usable(&it.state)), "{buffers:?}");
 }
+
+/// Behind a crash nothing made a checkpoint until something came, so that what was withdrawn before stayed out of the bitmaps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_replayed_waits_for_a_checkpoint_as_what_is_written_does() {
+    let memory = MemoryDisk::new();
+    let world = filled(&memory).await;
+    world.seal();
+    let sealed = world.engine.status().checkpoint;
+    world.engine.withdraw(&[id(7)], Reason::Cancelled).unwrap();
+    let world = open_on(
+        Arc::new(memory.crash_losing_all()),
+        &world.config,
+        &world.clock,
+    );
+    assert_eq!(world.engine.status().checkpoint, sealed);
+    world.wait_s(world.config.sequencer.checkpoint_s_max + 1);
+    world.wait_until("a checkpoint", |world| {
+        world.engine.status().checkpoint > sealed
+    });
+    // Behind a clean stop there is nothing to seal.
+    let world = world.restart();
+    for _ in 0..3 {
+        world.wait_s(world.config.sequencer.checkpoint_s_max + 1);
+        let again = world.send(&[article(7, "misc.test")]).await;
+        assert_eq!(again, [Outcome::Duplicate]);
+    }
+    assert_eq!(world.engine.status().counters.checkpoints, 0);
+}

@@ -237,7 +237,8 @@ pub struct RuleConfig {
     /// Only articles of at most this size, octets in wire form.
     #[serde(default)]
     pub octets_max: Option<u64>,
-    /// Only articles crossposted to this many groups or more (`~G10` in the paper).
+    /// Only articles crossposted to this many groups or more (`~G10` in the paper); one that is named twice
+    /// is one.
     #[serde(default)]
     pub groups_min: Option<u32>,
     /// Only articles whose From matches this wildmat.

@@ -4,6 +4,8 @@
 
 mod fields;
 
+use std::collections::HashSet;
+
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{SetId, UnixTime, Verdict, Wildmat, newsgroups};
 
@@ -29,6 +31,11 @@ impl RuleSubject<'_> {
         let content = self.headers.content(Known::Newsgroups);
         let names = newsgroups::split(content.unwrap_or_default());
         names.flatten().map(|name| name.as_str())
+    }
+
+    /// How many groups it names, each counted once.
+    fn distinct_names(&self) -> usize {
+        self.names().collect::<HashSet<_>>().len()
     }
 }
 
@@ -199,7 +206,7 @@ impl Rule {
             return Err(Refusal::TooLarge);
         }
         if self.groups_min > 1 {
-            let count = subject.names().count();
+            let count = subject.distinct_names();
             if count < self.groups_min {
                 return Err(Refusal::FewGroups(count));
             }
@@ -244,7 +251,7 @@ impl Rule {
             holds.push(format!("{octets} octets are at most {}", self.octets_max));
         }
         if self.groups_min > 1 {
-            let (count, least) = (subject.names().count(), self.groups_min);
+            let (count, least) = (subject.distinct_names(), self.groups_min);
             holds.push(format!("{count} groups are {least} or more"));
         }
         self.fields.tell_held(&mut holds);

@@ -91,6 +91,16 @@ fn the_rules_of_the_paper() {
     assert_eq!(choose(&rules, &nine, 5), Some(4));
 }
 
+/// A group counted as often as an article names it.
+#[test]
+fn a_crosspost_is_to_so_many_groups_as_differ() {
+    let rules = rules(&[("*", GroupMatch::First, None, Some(3))]);
+    assert_eq!(choose(&rules, "a.b,a.b,a.b", 5), None);
+    assert_eq!(choose(&rules, "a.b,a.b,a.c,a.d", 5), Some(0));
+    let said = explain(&rules, "a.b,a.c,a.b", 5);
+    assert!(said[0].contains("2 groups, it wants 3 or more"), "{said:?}");
+}
+
 /// A range of sizes: more than one limit, and at most the other.
 #[test]
 fn a_rule_takes_sizes_up_to_its_limit() {

@@ -299,7 +299,7 @@ pub struct BufferReport {
     pub data_offset: u64,
     /// Articles begin at multiples of this.
     pub block_octets: u64,
-    /// How much of it is alive, octets; none where each article is a file.
+    /// How much of it is alive, octets, with what was withdrawn between and is not overwritten; none where each article is a file.
     pub live_octets: Option<u64>,
     /// Octets that are free where each article is a file.
     pub free_octets: Option<u64>,
@@ -311,7 +311,7 @@ pub struct BufferReport {
     pub set_articles: Option<u64>,
     /// These three are estimated, within a percent or two, from a part of a large history.
     pub articles_are_estimated: bool,
-    /// When the oldest article in it arrived, seconds since 1970.
+    /// When the oldest article in it arrived that is not overwritten, seconds since 1970; none: nothing in it is alive.
     pub oldest: Option<u64>,
     /// How long ago that was, seconds.
     pub oldest_age_s: Option<u64>,
@@ -383,18 +383,25 @@ impl BufferReport {
         census: Option<&Census>,
         now: UnixTime,
     ) -> Self {
-        let oldest = oldest.map(|arrival| arrival.0);
-        let newest =
-            Some(facts.newest_arrival).filter(|newest| oldest.is_some_and(|it| it <= *newest));
-        let took_s = oldest.zip(newest).map(|(oldest, newest)| newest - oldest);
-        let took_s = took_s.filter(|took_s| *took_s >= RATE_S_MIN);
         let population = |census: &Census| {
             let found = census.buffers.get(&BufferId(facts.id));
             found.copied().unwrap_or_default()
         };
         let population = census.map(population);
+        let is_exact = census.is_some_and(|census| census.is_exact);
+        // What is still there of withdrawn articles counts as long as others are.
+        let is_empty = is_exact && population.is_some_and(|it| it.articles == 0);
+        let oldest = oldest.filter(|_| !is_empty).map(|arrival| arrival.0);
+        let newest =
+            Some(facts.newest_arrival).filter(|newest| oldest.is_some_and(|it| it <= *newest));
+        let took_s = oldest.zip(newest).map(|(oldest, newest)| newest - oldest);
+        let took_s = took_s.filter(|took_s| *took_s >= RATE_S_MIN);
         let articles_octets = population.map(|it| it.octets);
-        let live_octets = facts.capacity_octets.map(|_| facts.live_octets);
+        let live_octets = match is_empty {
+            true => 0,
+            false => facts.live_octets,
+        };
+        let live_octets = facts.capacity_octets.map(|_| live_octets);
         let came = live_octets.or(articles_octets).zip(took_s);
         let octets_a_day = came.map(|(octets, took_s)| scaled(octets, DAY_S, took_s));
         let flowing = octets_a_day.filter(|octets| *octets > 0 && takes_articles);
@@ -414,7 +421,7 @@ impl BufferReport {
             articles_octets,
             // Known when all of its buffers are.
             set_articles: None,
-            articles_are_estimated: census.is_some_and(|census| !census.is_exact),
+            articles_are_estimated: census.is_some() && !is_exact,
             status,
             oldest,
             oldest_age_s: oldest.map(|oldest| now.0.saturating_sub(oldest)),

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec, Reason, Withdrawal};
+use newsreel_engine::{ArticleRef, BufferReport, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, read_whole};
 use newsreel_service::{ArticleBuf, Direction, NewsService as _, Outcome, OverviewRows, Part};
@@ -383,4 +383,22 @@ async fn what_was_replayed_waits_for_a_checkpoint_as_what_is_written_does() {
         assert_eq!(again, [Outcome::Duplicate]);
     }
     assert_eq!(world.engine.status().counters.checkpoints, 0);
+}
+
+/// Where everything was withdrawn the store was told to be as full as before, and to have an oldest article.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_store_in_which_nothing_is_alive_no_oldest_is_told() {
+    let memory = MemoryDisk::new();
+    let world = filled(&memory).await;
+    let told = |world: &World| {
+        let buffers = world.engine.inspect_store().unwrap();
+        let told = |it: &BufferReport| (it.oldest.is_some(), it.live_octets > Some(0));
+        buffers.iter().map(told).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = (1..=COUNT).map(id).collect();
+    world.engine.withdraw(&all[1..], Reason::Cancelled).unwrap();
+    assert!(told(&world).contains(&(true, true)));
+    world.engine.withdraw(&all, Reason::Cancelled).unwrap();
+    world.seal();
+    assert_eq!(told(&world), [(false, false); 2]);
 }

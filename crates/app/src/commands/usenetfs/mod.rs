@@ -128,9 +128,10 @@ fn none_above(folder: &Folder, is_shared: bool) -> Result<()> {
 }
 
 /// Refuses to mount a directory of which a part, or that as a part, is mounted already: neither server would learn what is
-/// changed through the other one.
+/// changed through the other one.  One that is seen through a mount of ours is refused in any case: it is shown as it does not lie.
 fn not_overlapping(lower: &Path, is_shared: bool) -> Result<()> {
     let folder = Folder::open(lower)?;
+    not_seen_through(&folder)?;
     none_above(&folder, is_shared)?;
     for mounted in all_mounted()? {
         if mounted.source == lower || !mounted.source.starts_with(lower) {

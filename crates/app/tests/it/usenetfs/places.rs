@@ -313,3 +313,33 @@ fn a_server_that_cannot_say_that_it_serves_takes_its_mount_off() {
     command.stdout(writer).status().unwrap();
     assert!(names(&place.path("")).is_empty());
 }
+
+/// Managed directories were shown without their articles, and new ones went into buckets that those below show as names.
+#[test]
+fn what_a_mount_shows_is_not_mounted_again() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir(place.lower("group")).unwrap();
+    place.mount();
+    let again = place.dir.path().join("again");
+    fs::create_dir(&again).unwrap();
+    for shown in [place.path(""), place.path("group")] {
+        for shared in [&[][..], &["--shared"]] {
+            let mut command = newsreel();
+            command.args(["usenetfs", "mount"]).args(shared);
+            let refused = said(command.arg(&shown).arg(&again).output().unwrap()).unwrap_err();
+            assert!(refused.contains("is seen through a mount"), "{refused}");
+        }
+    }
+    // Nor over itself.
+    place.run(&["umount", "@mnt"]).unwrap();
+    for is_refused in [false, true] {
+        let mut command = newsreel();
+        command.args(["usenetfs", "mount"]);
+        command.arg(place.lower("")).arg(place.lower(""));
+        let tried = said(command.output().unwrap());
+        assert_eq!(tried.is_err(), is_refused, "{tried:?}");
+    }
+    system("umount", &[], &place.lower(""));
+}

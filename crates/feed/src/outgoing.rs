@@ -2,7 +2,8 @@
 //!
 //! A batch is written under a name that ends in `.new`, synced, and named `.whole`; then the feed's place moves behind what is in it, on
 //! disk; then it gets its name.  Its name says from where to where in the log it goes: so whoever finds a `.whole` file knows by the place
-//! whether it counts.  Nobody but this file makes or renames anything in the directory.
+//! whether it counts.  A name that a file has is left to it, as that may be the batch of a spool that was made anew, or put back from a copy.
+//! Nobody but this file makes or renames anything in the directory.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -119,7 +120,7 @@ pub(crate) struct Writing {
 #[derive(Debug)]
 pub(crate) struct Whole {
     path: PathBuf,
-    name: PathBuf,
+    name: String,
     pub(crate) articles: u64,
     pub(crate) octets: u64,
     pub(crate) packed_octets: u64,
@@ -191,7 +192,7 @@ impl Outgoing {
             "{}-{:015}-{:015}.{}",
             self.feed, writing.from.0, to.0, writing.ending
         );
-        let path = self.path.join(format!("{name}{WHOLE}"));
+        let path = self.free(&format!("{name}{WHOLE}"))?;
         if let Err(error) = self.rename(&writing.new, &path) {
             // It may have that name all the same, and does not count.
             let _ = self.disk.remove(&path);
@@ -199,7 +200,7 @@ impl Outgoing {
         }
         Ok(Whole {
             path,
-            name: self.path.join(name),
+            name,
             articles: writing.articles,
             octets: writing.octets,
             packed_octets: out.written(),
@@ -208,8 +209,9 @@ impl Outgoing {
 
     /// Gives a batch its name, the feed's place being behind it; what that is.
     pub(crate) fn name(&self, whole: &Whole) -> io::Result<PathBuf> {
-        self.rename(&whole.path, &whole.name)?;
-        Ok(whole.name.clone())
+        let name = self.free(&whole.name)?;
+        self.rename(&whole.path, &name)?;
+        Ok(name)
     }
 
     /// A batch does not count.
@@ -226,7 +228,7 @@ impl Outgoing {
             } else if let Some(name) = entry.strip_suffix(WHOLE) {
                 match self.end_of(name) {
                     Some(to) if to <= settled_before => {
-                        self.rename(&path, &self.path.join(name))?;
+                        self.rename(&path, &self.free(name)?)?;
                     }
                     _ => self.forget(&path)?,
                 }
@@ -277,8 +279,22 @@ impl Outgoing {
     /// Up to where a batch goes, as its name says.
     fn end_of(&self, name: &str) -> Option<Sequence> {
         let (_, rest) = self.numbers_of(name)?.split_once('-')?;
-        let (to, _) = rest.split_once(".batch")?;
-        to.parse().ok().map(Sequence)
+        let (to, ending) = rest.split_once('.')?;
+        let is_batch = ending.split('.').any(|word| word == "batch");
+        to.parse().ok().map(Sequence).filter(|_| is_batch)
+    }
+
+    /// This name, or one like it that no file has.
+    fn free(&self, name: &str) -> io::Result<PathBuf> {
+        let (front, ending) = name.split_once(".batch").unwrap_or((name, ""));
+        let others = (2..=u32::MAX).map(|nth| format!("{front}.{nth}.batch{ending}"));
+        for name in std::iter::once(name.to_owned()).chain(others) {
+            let path = self.path.join(name);
+            if !self.disk.exists(&path).map_err(io::Error::other)? {
+                return Ok(path);
+            }
+        }
+        Err(io::Error::other("there is no name left"))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -334,5 +350,35 @@ mod tests {
         );
         let (found, octets) = folder.finished().unwrap();
         assert_eq!((found.len(), octets), (2, 8));
+    }
+
+    /// It was written over, and what was in it lost: by a spool that was made anew.
+    #[test]
+    fn a_batch_that_nobody_has_taken_is_not_written_over() {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let folder = Outgoing::new(Arc::clone(&disk), "/out".into(), "all");
+        let wrapping = Wrapping {
+            packing: Packing::None,
+            unpacker: String::new(),
+        };
+        let whole = |text: &str| {
+            let mut writing = folder.begin(Sequence(1), &wrapping).unwrap();
+            writing.write(text.as_bytes()).unwrap();
+            folder.finish(writing, Sequence(5)).unwrap()
+        };
+        for text in ["a", "b"] {
+            folder.name(&whole(text)).unwrap();
+        }
+        // Nor by one that is named after a kill.
+        whole("c");
+        folder.tidy(Sequence(5)).unwrap();
+        let (found, octets) = folder.finished().unwrap();
+        assert_eq!((found.len(), octets), (3, 3), "{found:?}");
+        let expected = [
+            "all-000000000000001-000000000000005.2.batch",
+            "all-000000000000001-000000000000005.3.batch",
+            "all-000000000000001-000000000000005.batch",
+        ];
+        assert_eq!(found, expected.map(|name| Path::new("/out").join(name)));
     }
 }

@@ -226,7 +226,6 @@ impl Engine {
             recovered: opened.recovered,
             is_new: opened.is_new,
             writes: opened.writes,
-            has_news: opened.has_news,
             passed: opened.passed,
         };
         let engine = Self {

@@ -46,6 +46,17 @@ pub(crate) struct Passed {
     /// So many sequences a commit may have had that was not finished: what it left in the buffers is never taken for a part
     /// of a later one.
     pub(crate) unfinished: u64,
+    /// Something happened behind the last checkpoint.
+    pub(crate) has_news: bool,
+}
+
+/// Also behind a clean stop: the first commit of the run behind it may not have been finished.
+fn passed(jump: u64, is_new: bool, replay: &Replay) -> Passed {
+    Passed {
+        jump,
+        unfinished: if is_new { 0 } else { RESERVE },
+        has_news: replay.has_news,
+    }
 }
 
 /// A spool as it is after recovery, ready to go on.
@@ -64,8 +75,6 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Writes,
-    /// Something happened behind the last checkpoint.
-    pub(crate) has_news: bool,
     /// What is not given again.
     pub(crate) passed: Passed,
     /// Cancels that came before their targets.
@@ -129,12 +138,9 @@ pub(crate) fn open(
     let lost = views.numbers_lost().saturating_add(left.lost);
     let jump = jump(config, &recovered, &replay, from, &store).saturating_add(lost);
     lost_groups::bring_back(&views, &told, &store.reader())?;
-    // Also behind a clean stop: the first commit of the run behind it may not have been finished.
-    let unfinished = if is_new { 0 } else { RESERVE };
     Ok(Opened {
         hash_key,
-        has_news: replay.has_news || !left.articles.is_empty(),
-        passed: Passed { jump, unfinished },
+        passed: passed(jump, is_new, &replay),
         pending: replay.pending,
         about_groups: (replay.heeded, replay.waiting, replay.due),
         is_at_rest,

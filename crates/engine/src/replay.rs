@@ -20,13 +20,11 @@ use crate::record::{
 };
 use crate::recover::whole_log;
 
-/// Whether records of this kind change articles or groups: others tell of the engine itself, or are said again at each checkpoint.
+/// Whether records of this kind change articles or groups, beside those that place one: others tell of the engine itself, or are said again at each checkpoint.
 const fn is_news(kind: u8) -> bool {
     matches!(
         kind,
-        kind::ARTICLE
-            | kind::COPY
-            | kind::MOVED
+        kind::MOVED
             | kind::REPACKED
             | kind::WITHDRAWN
             | kind::LEFT
@@ -119,6 +117,7 @@ impl Replay {
     /// An article lies here.
     pub(crate) fn placed(&mut self, token: &Token) {
         self.raise(token.buffer(), end_of(token), Position::ZERO);
+        self.has_news = true;
         if self.placed.len() < STARTS_MAX {
             self.placed.push(*token);
         }

@@ -34,8 +34,6 @@ pub(crate) struct Parts {
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
-    /// Something happened behind the last checkpoint.
-    pub(crate) has_news: bool,
     pub(crate) passed: Passed,
 }
 
@@ -66,11 +64,10 @@ pub(crate) fn sequencer(
         recovered: Recovered { next, epoch, .. },
         is_new,
         writes,
-        has_news,
-        passed: Passed { jump, unfinished },
+        passed: passed @ Passed { jump, .. },
     } = parts;
     // What was acknowledged and lost may have been seen: nothing of it is used again.
-    let next = Sequence(next.0 + jump + unfinished);
+    let next = Sequence(next.0 + jump + passed.unfinished);
     let now_ms = shared.now_ms();
     store.began(UnixTime(now_ms / 1000));
     let frame_octets_max = usize::try_from(writing.frame_octets_max).unwrap_or(usize::MAX);
@@ -87,10 +84,9 @@ pub(crate) fn sequencer(
         ended_here: None,
         checkpoints: Checkpoints {
             tasks,
-            // What was replayed waits for one as what is written does.
-            log_octets: u64::from(has_news),
+            // What was replayed waits for one as what is written does; what made it jump need not be met again.
+            log_octets: u64::from(passed.has_news),
             last_ms: now_ms,
-            // What made it jump need not be met again.
             wanted: jump > 0,
             groups_by_ms: None,
             is_last: false,

@@ -346,10 +346,16 @@ impl Articles {
         })?;
         self.store.reserved(reservation);
         pins.went(set, floor);
+        let waits = !staying.is_empty();
         let staying = staying.into_iter();
         let placed = self.place_again(table, staying, (pins, &for_pins), (&mut stayed, now));
         wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
-        placed.map(drop)
+        placed?;
+        // Nothing tells any more where it was before.
+        match waits {
+            true => table.change(true, |change| pins.note(change)),
+            false => Ok(()),
+        }
     }
 
     /// How much of a segment that goes may be placed again: all of it where the newest one has room enough that no more than one

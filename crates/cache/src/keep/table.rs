@@ -450,7 +450,8 @@ impl Change<'_> {
             rows.insert(&id.0, &*value).map_err(fault)?;
             places.insert(place_of(row), &id.0).map_err(fault)?;
         }
-        Ok(())
+        let last = articles.iter().map(|(_, row)| row.used).max();
+        self.raise_last_use(last.unwrap_or(0))
     }
 
     /// Articles were asked for, the last of them just now.
@@ -472,7 +473,22 @@ impl Change<'_> {
             }
         }
         drop(rows);
-        self.put_fact(LAST_USE, &last.to_le_bytes())
+        self.raise_last_use(last)
+    }
+
+    fn raise_last_use(&self, last: u64) -> std::result::Result<(), Fault> {
+        let noted = {
+            let facts = self.0.open_table(FACTS).map_err(fault)?;
+            let found = facts.get(LAST_USE).map_err(fault)?;
+            found.and_then(|value| {
+                let octets = sealed::open(LAST_USE.as_bytes(), value.value())?;
+                Some(u64::from_le_bytes(octets.try_into().ok()?))
+            })
+        };
+        match noted.is_none_or(|noted| noted < last) {
+            true => self.put_fact(LAST_USE, &last.to_le_bytes()),
+            false => Ok(()),
+        }
     }
 
     /// These are not shown any more.  Their places go with their segments.

@@ -213,6 +213,9 @@ impl<C: Connect> Pool<C> {
     async fn find_or_room(&self, until: Instant) -> Result<Found<C::Io>, ClientError> {
         loop {
             let changed = self.changed.notified();
+            if self.places.is_closed() {
+                return Err(self.error(Fault::Stopped));
+            }
             match self.find() {
                 Ok(Some(parked)) => return Ok(Found::Idle(Box::new(parked))),
                 Ok(None) => {
@@ -242,7 +245,7 @@ impl<C: Connect> Pool<C> {
     }
 
     /// A new connection.  It is made to its end though who asked may not wait any more, and is for the next then: the server counts it
-    /// from its beginning on.
+    /// from its beginning on.  A pool that closes waits for none.
     async fn new_one(
         self: &Arc<Self>,
         share: Share,
@@ -251,7 +254,11 @@ impl<C: Connect> Pool<C> {
         let (tell, told) = oneshot::channel();
         let pool = Arc::clone(self);
         self.beside(async move {
-            let opened = pool.open().await.map(|client| {
+            let opened = tokio::select! {
+                opened = pool.open() => opened,
+                () = pool.until_closed() => Err(pool.error(Fault::Stopped)),
+            };
+            let opened = opened.map(|client| {
                 let since = Instant::now();
                 let parked = Parked {
                     client,
@@ -266,6 +273,16 @@ impl<C: Connect> Pool<C> {
         });
         told.await
             .unwrap_or_else(|_| Err(self.error(Fault::Stopped)))
+    }
+
+    async fn until_closed(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.places.is_closed() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// A share of the account for a new connection; none: something came back meanwhile.

@@ -184,8 +184,8 @@ fn what_is_asked_for_behind_a_restart_was_asked_for_last() {
     keep.keep(&mine, NOW);
     keep.checkpoint();
     drop(keep);
+    // At once, before anything is written down.
     let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
-    keep.checkpoint();
     let used = |n: usize| keep.table.article(&mine[n].hash).unwrap().unwrap().used;
     let last = used(49);
     assert!(keep.article(&mine[0].hash, NOW).is_some());

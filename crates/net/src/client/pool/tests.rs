@@ -303,6 +303,35 @@ async fn one_that_is_made_for_nobody_counts_and_is_used() {
     assert_eq!(toy.open.load(Ordering::Relaxed), 0);
 }
 
+/// A stop waited for a server that said nothing, and for who waited for a share, and then connected.
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_closes_waits_for_no_greeting() {
+    let toy = Arc::new(Toy {
+        greeting: Duration::from_secs(1000),
+        ..Toy::default()
+    });
+    let limits = PoolLimits {
+        connections_max: 3,
+        idle: Duration::from_secs(60),
+        wait: Duration::from_secs(100),
+    };
+    let account = Account::new(1);
+    let pool = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let mut asking = JoinSet::new();
+    for _ in 0..3 {
+        let pool = pool.clone();
+        asking.spawn(async move { pool.lend().await.unwrap_err().to_string() });
+    }
+    settle().await;
+    let begun = Instant::now();
+    pool.close().await;
+    for told in asking.join_all().await {
+        assert!(told.contains("is stopping"), "{told}");
+    }
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(toy.came.load(Ordering::Relaxed), 1);
+}
+
 /// A connection that says goodbye still counts for the server.
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_the_place_of_one_that_says_goodbye() {

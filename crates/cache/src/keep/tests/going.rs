@@ -79,7 +79,8 @@ fn nothing_goes_for_a_segment_that_cannot_be_made() {
 /// What is to stay needs room that is there only when the segment has gone.
 #[test]
 fn what_stays_is_placed_where_its_segment_was_on_a_full_disk() {
-    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let memory = MemoryDisk::new();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory.clone())));
     let disk: Arc<dyn Disk> = faulty.clone();
     let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
     let mine = pinned(&keep, 1..=20, 20_000);
@@ -91,6 +92,11 @@ fn what_stays_is_placed_where_its_segment_was_on_a_full_disk() {
         faulty.add(Fault::new(Op::Reserve, "/articles/", Effect::Full).times(2));
         come(&keep, first..first + 20);
         assert_eq!(readable(&keep, &mine), 20, "{first}");
+        let crashed = open_on(
+            &(Arc::new(memory.crash(first)) as _),
+            KeepSettings::OCTETS_MIN,
+        );
+        assert_eq!(readable(&crashed, &mine), 20, "{first}");
         let there = segments(&*disk);
         assert!(there + 1 >= had, "{there} of {had}");
     }

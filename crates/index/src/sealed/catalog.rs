@@ -45,8 +45,6 @@ pub(crate) struct Catalog {
     remember_s: u64,
     /// What was wrong with one of its copies when it was opened.
     found: Option<Bad>,
-    /// There was none.
-    is_missing: bool,
 }
 
 impl Catalog {
@@ -59,7 +57,6 @@ impl Catalog {
                 why,
             })
         };
-        let mut is_missing = false;
         let (manifest, found) = match read_what_is_left(place.disk.as_ref(), &path, OCTETS_MAX) {
             Ok(bytes) => match Manifest::decode(&bytes, &place.spool) {
                 Ok(read) => read,
@@ -77,7 +74,6 @@ impl Catalog {
                 if has_runs(&place)? {
                     return lost("it is missing, and sealed files are there");
                 }
-                is_missing = true;
                 (Manifest::default(), None)
             }
             Err(error) if error.kind() == ErrorKind::NotAFile => {
@@ -92,7 +88,6 @@ impl Catalog {
             manifest: Mutex::new(manifest),
             place,
             found,
-            is_missing,
         })
     }
 
@@ -143,18 +138,15 @@ impl Catalog {
         Ok(Some(format!("{}: {why}", path.display())))
     }
 
-    /// Makes the directory and a first manifest, so that one that is missing beside runs is lost and not still to come, writes a
-    /// manifest again of which a copy was damaged when it was opened, and removes runs that the manifest does not name (sets
-    /// directories aside).  Only who has the spool's lock may: beside a writer they are what the next manifest will name; `told`
-    /// are those of which the log tells.
+    /// Makes the directory, writes a manifest again of which a copy was damaged when it was opened, and removes runs that the
+    /// manifest does not name (sets directories aside).  Only who has the spool's lock may: beside a writer they are what the
+    /// next manifest will name; `told` are those of which the log tells.
     pub(crate) fn sweep(&self, told: &[(RunKind, u64)]) -> Result<()> {
         let manifest = self.manifest.lock();
         self.place.disk.create_dir_all(&self.place.dir)?;
-        if self.found.is_some() || self.is_missing {
+        if let Some(Bad(damage)) = self.found {
             let path = self.place.dir.join(NAME);
-            if let Some(Bad(damage)) = self.found {
-                tracing::warn!(target: "newsreel::index", path = %path.display(), damage, "the manifest is written again");
-            }
+            tracing::warn!(target: "newsreel::index", path = %path.display(), damage, "the manifest is written again");
             let content = manifest.encode(&self.place.spool);
             replace_file(self.place.disk.as_ref(), &path, &content)?;
         }

@@ -99,26 +99,6 @@ fn a_manifest_lost_at_any_stage_is_made_again() {
     }
 }
 
-/// Behind a kill before the first checkpoint was complete the manifest was taken for lost.
-#[test]
-fn runs_of_a_first_checkpoint_that_was_not_finished_are_no_loss() {
-    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-    let faulty = FaultyDisk::new(Arc::clone(&disk));
-    let mut world = World::with_groups(&(Arc::new(faulty.clone()) as _), small(), 4);
-    world.articles(30, 4);
-    world.freeze();
-    faulty.add(Fault::new(Op::Rename, "/manifest", Effect::Medium));
-    assert!(world.frozen.take().unwrap().write().is_err());
-    let runs = || disk.list(Path::new(DIR)).unwrap().len();
-    let written = runs();
-    world.reopen(&disk);
-    assert!(runs() < written, "{written}");
-    world.check();
-    world.checkpoint();
-    world.reopen(&disk);
-    world.check();
-}
-
 #[test]
 fn a_damaged_copy_is_told_and_written_again() {
     let memory = Arc::new(MemoryDisk::new());

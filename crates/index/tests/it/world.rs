@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_index::{
-    Applier, ArticleRow, Column, Frozen, GroupChange, GroupFacts, GroupRow, HistoryEntry,
+    Applier, ArticleRow, Column, Error, Frozen, GroupChange, GroupFacts, GroupRow, HistoryEntry,
     IndexConfig, Liveness, PackFacts, Population, Views, Wait,
 };
 use newsreel_wire::{
@@ -236,9 +236,19 @@ pub(crate) struct World {
 }
 
 fn open(disk: &Arc<dyn Disk>, config: &IndexConfig, marks: &Arc<Marks>) -> (Arc<Views>, u64) {
-    let liveness = Arc::clone(marks) as Arc<dyn Liveness>;
-    let disk = Arc::clone(disk);
-    let opened = Views::open(disk, Path::new(DIR), config.clone(), SPOOL, liveness);
+    let liveness = || Arc::clone(marks) as Arc<dyn Liveness>;
+    let open = || {
+        let disk = Arc::clone(disk);
+        Views::open(disk, Path::new(DIR), config.clone(), SPOOL, liveness())
+    };
+    let opened = open().or_else(|error| {
+        // The power went while the first files were written.
+        assert!(matches!(error, Error::ManifestLost { .. }), "{error}");
+        let disk = Arc::clone(disk);
+        let regained = Views::regain(disk, Path::new(DIR), SPOOL, Sequence(1));
+        assert_eq!(regained.unwrap(), (Sequence(0), 0));
+        open()
+    });
     let (views, checkpoint) = opened.unwrap();
     (views, checkpoint.map_or(0, |sequence| sequence.0))
 }

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn what_came_of_an_order_is_told_and_not_of_all() {
         let told = Told::default();
-        told.tell(0, (5, "a".as_ref()), json!("of another user"));
+        told.tell(0, (5, "other".as_ref()), json!("of another user"));
         for node in 0..200 {
             told.tell(7, (node, "a".as_ref()), json!(1));
             told.tell(7, (node, "a".as_ref()), json!(2));
@@ -184,11 +184,11 @@ mod tests {
         assert_eq!(of(100, "a"), None);
         assert!(told.0.lock()[&7].len() <= TOLD_MAX);
         // Others push out nothing.
-        assert_eq!(of(5, "a").as_deref(), Some("\"of another user\""));
-        told.tell(7, (5, "a".as_ref()), json!("of the last"));
-        assert_eq!(of(5, "a").as_deref(), Some("\"of the last\""));
-        told.tell(0, (5, "a".as_ref()), json!("of root"));
-        assert_eq!(of(5, "a").as_deref(), Some("\"of root\""));
+        assert_eq!(of(5, "other").as_deref(), Some("\"of another user\""));
+        told.tell(7, (5, "other".as_ref()), json!("of the last"));
+        assert_eq!(of(5, "other").as_deref(), Some("\"of the last\""));
+        told.tell(0, (5, "other".as_ref()), json!("of root"));
+        assert_eq!(of(5, "other").as_deref(), Some("\"of root\""));
         told.drop(199);
         assert_eq!(of(199, "a"), None);
         told.drop(5);

@@ -284,7 +284,8 @@ fn pass_until(world: &World, what: &str, mut is_so: impl FnMut(&World) -> bool) 
         world.wait_s(1);
         // This disk has its room back when that is durable.
         world.disk.sync_dir(Path::new(DIR)).unwrap();
-        std::thread::sleep(Duration::from_millis(5));
+        // The stores are asked once a second of everybody's time, and one segment goes then.
+        std::thread::sleep(Duration::from_millis(30));
     }
     panic!("{what}: {:?}", files(world.disk.as_ref()));
 }

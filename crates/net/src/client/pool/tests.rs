@@ -76,14 +76,23 @@ impl Connect for To {
     }
 }
 
-fn pool(connections_max: u16, toy: Toy) -> (Arc<Toy>, Arc<Pool<To>>) {
-    let toy = Arc::new(toy);
-    let limits = PoolLimits {
+const fn limits(connections_max: u16) -> PoolLimits {
+    PoolLimits {
         connections_max,
         idle: Duration::from_secs(60),
         wait: Duration::from_secs(10),
-    };
-    (toy.clone(), Pool::new(To(toy), limits))
+    }
+}
+
+fn pool(connections_max: u16, toy: Toy) -> (Arc<Toy>, Arc<Pool<To>>) {
+    let toy = Arc::new(toy);
+    (toy.clone(), Pool::new(To(toy), limits(connections_max)))
+}
+
+/// Two servers of an account that may have so many connections; three lenders at each may ask.
+fn of_one_account(connections_max: u16, toy: &Arc<Toy>) -> [Arc<Pool<To>>; 2] {
+    let account = Account::new(connections_max);
+    [(); 2].map(|()| Pool::of_account(To(toy.clone()), limits(3), Some(&account)))
 }
 
 async fn asks(pool: Arc<Pool<To>>, is_given_back: bool) {
@@ -173,14 +182,7 @@ async fn servers_of_one_account_have_no_more_together_than_it_may() {
         goodbye: Duration::from_millis(200),
         ..Toy::default()
     });
-    let limits = PoolLimits {
-        connections_max: 3,
-        idle: Duration::from_secs(60),
-        wait: Duration::from_secs(10),
-    };
-    let account = Account::new(3);
-    let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
-    let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let [one, two] = of_one_account(3, &toy);
     let mut asking = JoinSet::new();
     for turn in 0..60 {
         let pool = if turn % 3 == 0 { &one } else { &two };
@@ -223,14 +225,7 @@ async fn one_that_was_turned_away_counts_until_the_server_has_closed_it() {
         refuses: Mutex::new(Some("502 not you\r\n")),
         ..Toy::default()
     });
-    let limits = PoolLimits {
-        connections_max: 1,
-        idle: Duration::from_secs(60),
-        wait: Duration::from_secs(10),
-    };
-    let account = Account::new(1);
-    let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
-    let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let [one, two] = of_one_account(1, &toy);
     assert!(one.lend().await.is_err());
     *toy.refuses.lock() = None;
     two.lend().await.unwrap().give_back();
@@ -280,14 +275,7 @@ async fn one_that_is_made_for_nobody_counts_and_is_used() {
         goodbye: Duration::from_millis(200),
         ..Toy::default()
     });
-    let limits = PoolLimits {
-        connections_max: 1,
-        idle: Duration::from_secs(60),
-        wait: Duration::from_secs(10),
-    };
-    let account = Account::new(1);
-    let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
-    let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let [one, two] = of_one_account(1, &toy);
     let short = Duration::from_millis(10);
     assert!(tokio::time::timeout(short, one.lend()).await.is_err());
     drop(two.lend().await.unwrap());
@@ -310,13 +298,7 @@ async fn a_pool_that_closes_waits_for_no_greeting() {
         greeting: Duration::from_secs(1000),
         ..Toy::default()
     });
-    let limits = PoolLimits {
-        connections_max: 3,
-        idle: Duration::from_secs(60),
-        wait: Duration::from_secs(100),
-    };
-    let account = Account::new(1);
-    let pool = Pool::of_account(To(toy.clone()), limits, Some(&account));
+    let [pool, _] = of_one_account(1, &toy);
     let mut asking = JoinSet::new();
     for _ in 0..3 {
         let pool = pool.clone();

@@ -16,6 +16,7 @@ mod by_id;
 mod check;
 mod check_stored;
 mod checkpoint;
+mod checkpointing;
 mod commit;
 mod config;
 mod control;

@@ -7,8 +7,10 @@
 //! The byte layout is in `docs/formats/log-records.md`.
 
 mod due;
+mod groups;
 mod heeded;
 mod moves;
+mod octets;
 mod waiting;
 
 use newsreel_service::cancel_lock::{LockPrint, LockPrints};
@@ -21,8 +23,10 @@ use smallvec::SmallVec;
 use crate::control::shares::Holder;
 use crate::error::Error;
 pub(crate) use due::{DueKind, DueRecord};
+pub(crate) use groups::{GroupRecord, GroupRemovedRecord};
 pub(crate) use heeded::{HeededRecord, Said, decode_forgotten, encode_forgotten};
 pub(crate) use moves::{CopyRecord, MovedRecord, RepackedRecord};
+use octets::{Cursor, put_len, put_places};
 pub(crate) use waiting::WaitingRecord;
 
 /// The kind octet of each record.  A number, once given, keeps its meaning for ever.
@@ -172,20 +176,6 @@ pub(crate) fn encode_article_head(
     put_len(out, id_len);
     put_len(out, path_len);
     for (group, number) in groups {
-        out.extend_from_slice(&group.0.to_le_bytes());
-        out.extend_from_slice(&number.0.to_le_bytes());
-    }
-}
-
-/// A length as two octets; the accept path bounds all of them far below 64 Ki.
-fn put_len(out: &mut Vec<u8>, len: usize) {
-    out.extend_from_slice(&u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes());
-}
-
-/// Groups and numbers, with their count in front.
-fn put_places(out: &mut Vec<u8>, places: &[(GroupId, ArticleNumber)]) {
-    put_len(out, places.len());
-    for (group, number) in places {
         out.extend_from_slice(&group.0.to_le_bytes());
         out.extend_from_slice(&number.0.to_le_bytes());
     }
@@ -354,7 +344,7 @@ impl PendingRecord {
         let [count] = cursor.array()?;
         let keys: Result<_, Error> = (0..count).map(|_| Ok(LockPrint(cursor.array()?))).collect();
         let keys = keys?;
-        let holder = match cursor.rest.is_empty() {
+        let holder = match cursor.is_empty() {
             // As all were once.
             true => Holder::default(),
             false => Holder(cursor.u64()?),
@@ -364,78 +354,6 @@ impl PendingRecord {
             since,
             keys,
             holder,
-        })
-    }
-}
-
-/// A group as it was made or changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GroupRecord<'a> {
-    /// Its id, never given to another group.
-    pub(crate) id: GroupId,
-    /// When it happened; of a group that was made elsewhere, when that was.
-    pub(crate) time: UnixTime,
-    /// The lowest high mark it starts from: an imported one, or 0.
-    pub(crate) high: ArticleNumber,
-    /// Name; empty in a change.
-    pub(crate) name: &'a str,
-    /// Status field as in LIST ACTIVE: `y n m j x` or `=other.group`.
-    pub(crate) status: &'a str,
-    /// The line of LIST NEWSGROUPS.
-    pub(crate) description: &'a str,
-    /// Who made it, for LIST ACTIVE.TIMES.
-    pub(crate) creator: &'a str,
-}
-
-impl<'a> GroupRecord<'a> {
-    /// Writes the payload.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.id.0.to_le_bytes());
-        out.extend_from_slice(&self.time.0.to_le_bytes());
-        out.extend_from_slice(&self.high.0.to_le_bytes());
-        for text in [self.name, self.status, self.description, self.creator] {
-            put_len(out, text.len());
-            out.extend_from_slice(text.as_bytes());
-        }
-    }
-
-    /// Reads the payload of a `GROUP_MADE` or `GROUP_CHANGED` record.
-    pub(crate) fn decode(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Result<Self, Error> {
-        let mut cursor = Cursor::new(sequence, kind, payload);
-        Ok(Self {
-            id: GroupId(cursor.u32()?),
-            time: UnixTime(cursor.u64()?),
-            high: ArticleNumber(cursor.u64()?),
-            name: cursor.text()?,
-            status: cursor.text()?,
-            description: cursor.text()?,
-            creator: cursor.text()?,
-        })
-    }
-}
-
-/// A group was removed; its id and name stay taken, its numbers are never used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GroupRemovedRecord {
-    /// Its id.
-    pub(crate) id: GroupId,
-    /// When.
-    pub(crate) time: UnixTime,
-}
-
-impl GroupRemovedRecord {
-    /// Writes the payload.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.id.0.to_le_bytes());
-        out.extend_from_slice(&self.time.0.to_le_bytes());
-    }
-
-    /// Reads the payload.
-    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
-        let mut cursor = Cursor::new(sequence, kind::GROUP_REMOVED, payload);
-        Ok(Self {
-            id: GroupId(cursor.u32()?),
-            time: UnixTime(cursor.u64()?),
         })
     }
 }
@@ -559,80 +477,6 @@ impl<'a> FeedRecord<'a> {
 /// Reads the payload of a `SPOOL_MADE` record: the key of the message-id hash.
 pub(crate) fn decode_spool_made(sequence: Sequence, payload: &[u8]) -> Result<[u8; 32], Error> {
     Cursor::new(sequence, kind::SPOOL_MADE, payload).array()
-}
-
-/// Reads a payload from the front; running out is corruption of that record.
-struct Cursor<'a> {
-    sequence: Sequence,
-    kind: u8,
-    rest: &'a [u8],
-}
-
-impl<'a> Cursor<'a> {
-    fn new(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Self {
-        Self {
-            sequence,
-            kind,
-            rest: payload,
-        }
-    }
-
-    fn damaged(&self, what: &'static str) -> Error {
-        Error::Record {
-            sequence: self.sequence,
-            kind: self.kind,
-            what,
-        }
-    }
-
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
-        let Some((head, rest)) = self.rest.split_at_checked(len) else {
-            return Err(self.damaged("it ends too early"));
-        };
-        self.rest = rest;
-        Ok(head)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let mut out = [0; N];
-        out.copy_from_slice(self.take(N)?);
-        Ok(out)
-    }
-
-    fn u16(&mut self) -> Result<u16, Error> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, Error> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, Error> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    /// What [`put_places`] wrote.
-    fn places(&mut self) -> Result<SmallVec<[(GroupId, ArticleNumber); 4]>, Error> {
-        let count = self.u16()?;
-        let mut place = || Ok((GroupId(self.u32()?), ArticleNumber(self.u64()?)));
-        (0..count).map(|_| place()).collect()
-    }
-
-    fn text(&mut self) -> Result<&'a str, Error> {
-        let len = self.u16()?;
-        let bytes = self.take(usize::from(len))?;
-        std::str::from_utf8(bytes).map_err(|_| self.damaged("a text in it is no UTF-8"))
-    }
-
-    /// Texts, with their count in front.
-    fn texts(&mut self) -> Result<Vec<String>, Error> {
-        let count = self.u16()?;
-        (0..count).map(|_| Ok(self.text()?.to_owned())).collect()
-    }
-
-    fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.rest)
-    }
 }
 
 #[cfg(test)]

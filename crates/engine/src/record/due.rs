@@ -4,7 +4,8 @@
 
 use newsreel_wire::{IdHash, Sequence};
 
-use super::{Cursor, kind};
+use super::kind;
+use super::octets::Cursor;
 use crate::error::Error;
 
 /// What is to be done behind a message.

@@ -4,7 +4,8 @@
 
 use newsreel_wire::{Sequence, UnixTime};
 
-use super::{Cursor, kind, put_len};
+use super::kind;
+use super::octets::{Cursor, put_len};
 use crate::control::heeded::List;
 use crate::control::keyring::Signer;
 use crate::control::meaning::Scope;

@@ -5,7 +5,8 @@
 use newsreel_index::PackFacts;
 use newsreel_wire::{IdHash, Sequence, Token, UnixTime};
 
-use super::{Cursor, kind};
+use super::kind;
+use super::octets::Cursor;
 use crate::error::Error;
 
 /// A copy of an article, which counts from a [`MovedRecord`] on.
@@ -99,7 +100,7 @@ impl RepackedRecord {
     pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(sequence, kind::REPACKED, payload);
         let old = cursor.u64()?;
-        if cursor.rest.is_empty() {
+        if cursor.is_empty() {
             return Ok(Self { old, new: None });
         }
         let new = PackFacts {

@@ -4,7 +4,8 @@
 
 use newsreel_wire::{IdHash, Sequence, UnixTime};
 
-use super::{Cursor, kind};
+use super::kind;
+use super::octets::Cursor;
 use crate::control::shares::Holder;
 use crate::error::Error;
 

@@ -1,6 +1,7 @@
 //! The figures of the paper, little of them: every layout natively and mounted, drawn, and nothing left behind.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -9,23 +10,31 @@ use crate::spool::{newsreel, said};
 
 const FIGURES: [&str; 5] = ["3-random", "3-sequential", "4", "5", "6"];
 
+/// What this measurement says; none: no file system can be made and mounted here.
+fn measured(work: &Path, report: &Path, words: &str) -> Option<String> {
+    let mut command = newsreel();
+    command.args(["bench", "usenetfs"]).args(words.split(' '));
+    command.arg("--directory").arg(work);
+    command.arg("--report").arg(report);
+    match said(command.output().unwrap()) {
+        Ok(rows) => Some(rows),
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            skipped(&format!("no file system can be made and mounted: {why}"));
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
 #[test]
 fn small_figures_are_measured_and_drawn() {
     let Some(place) = Place::new() else {
         return;
     };
     let (work, report) = (place.lower("work"), place.lower("report"));
-    let mut command = newsreel();
-    command.args(["bench", "usenetfs", "figures", "--json", "--directory"]);
-    command.arg(&work).arg("--report").arg(&report);
-    command.args(["--file-systems", "ext2,ext4", "--exponent-max", "6"]);
-    command.args(["--step", "3", "--rounds", "2", "--articles", "20"]);
-    let rows = match said(command.output().unwrap()) {
-        Ok(rows) => rows,
-        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
-            return skipped(&format!("no file system can be made and mounted: {why}"));
-        }
-        Err(why) => panic!("{why}"),
+    let words = "figures --json --file-systems ext2,ext4 --exponent-max 6 --step 3 --rounds 2 --articles 20";
+    let Some(rows) = measured(&work, &report, words) else {
+        return;
     };
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
     // Two file systems, six layouts, three sizes, natively and mounted.
@@ -88,17 +97,9 @@ fn figures_of_chosen_layouts_with_nothing_in_memory() {
         return;
     };
     let (work, report) = (place.lower("work"), place.lower("report"));
-    let mut command = newsreel();
-    command.args(["bench", "usenetfs", "figures", "--cold", "--directory"]);
-    command.arg(&work).arg("--report").arg(&report);
-    command.args(["--file-systems", "ext4", "--layouts", "range64"]);
-    command.args(["--exponent-max", "0", "--rounds", "1", "--articles", "5"]);
-    let rows = match said(command.output().unwrap()) {
-        Ok(rows) => rows,
-        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
-            return skipped(&format!("no file system can be made and mounted: {why}"));
-        }
-        Err(why) => panic!("{why}"),
+    let words = "figures --cold --file-systems ext4 --layouts range64 --exponent-max 0 --rounds 1 --articles 5";
+    let Some(rows) = measured(&work, &report, words) else {
+        return;
     };
     let ways: Vec<Vec<&str>> = rows
         .lines()
@@ -129,16 +130,9 @@ fn a_conversion_is_measured_killed_and_resumed() {
         return;
     };
     let (work, report) = (place.lower("work"), place.lower("table.md"));
-    let mut command = newsreel();
-    command.args(["bench", "usenetfs", "convert", "--json", "--directory"]);
-    command.arg(&work).arg("--report").arg(&report);
-    command.args(["--files", "700", "--rounds", "1", "--kills", "2"]);
-    let found = match said(command.output().unwrap()) {
-        Ok(found) => found,
-        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
-            return skipped(&format!("no file system can be made and mounted: {why}"));
-        }
-        Err(why) => panic!("{why}"),
+    let words = "convert --json --files 700 --rounds 1 --kills 2";
+    let Some(found) = measured(&work, &report, words) else {
+        return;
     };
     let found: Value = serde_json::from_str(&found).unwrap();
     assert_eq!(
@@ -162,17 +156,9 @@ fn clients_at_the_same_time_in_one_directory() {
         return;
     };
     let (work, report) = (place.lower("work"), place.lower("table.md"));
-    let mut command = newsreel();
-    command.args(["bench", "usenetfs", "parallel", "--json", "--directory"]);
-    command.arg(&work).arg("--report").arg(&report);
-    command.args(["--file-systems", "ext4", "--layouts", "flat,range64"]);
-    command.args(["--clients", "1,3", "--rounds", "1", "--articles", "200"]);
-    let rows = match said(command.output().unwrap()) {
-        Ok(rows) => rows,
-        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
-            return skipped(&format!("no file system can be made and mounted: {why}"));
-        }
-        Err(why) => panic!("{why}"),
+    let words = "parallel --json --file-systems ext4 --layouts flat,range64 --clients 1,3 --rounds 1 --articles 200";
+    let Some(rows) = measured(&work, &report, words) else {
+        return;
     };
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
     // Two layouts, two numbers of clients, natively and mounted.

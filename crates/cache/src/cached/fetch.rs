@@ -197,10 +197,7 @@ impl<C: Connect> Inner<C> {
     ) -> u64 {
         let numbers: Vec<ArticleNumber> = flights.iter().map(|(number, _)| *number).collect();
         let now = self.there.now();
-        let high = self
-            .keep
-            .group(&name)
-            .map_or(ArticleNumber(0), |it| it.high);
+        let generation = self.keep.group(&name).map(|group| group.generation);
         let mut arrivals = Arrivals::new(self, &flights, why);
         let asking = self.there.articles_in(&name, &numbers, &mut arrivals);
         if let Err(error) = asking.await {
@@ -209,8 +206,9 @@ impl<C: Connect> Inner<C> {
         let (arrivals, told) = arrivals.into_parts();
         let came = arrivals.len() as u64;
         self.came_in_run(run, &arrivals);
-        let keeping =
-            self.on_disk(move |keep| keep_arrivals(keep, (&name, high), (&arrivals, &told), now));
+        let keeping = self.on_disk(move |keep| {
+            keep_arrivals(keep, (&name, generation), (&arrivals, &told), now);
+        });
         let _ = keeping.await;
         drop(flights);
         came
@@ -249,15 +247,18 @@ fn keep_articles<'a>(
 }
 
 /// Keeps articles that came, and their overview lines; of those that are not there it is known.  They were asked for when the
-/// group's high mark was this one.
+/// group was of this generation; none: nothing was known of it.
 fn keep_arrivals(
     keep: &Keep,
-    (name, high): (&Arc<str>, ArticleNumber),
+    (name, generation): (&Arc<str>, Option<u64>),
     (arrivals, told): (&[Arrival], &[ArticleNumber]),
     now: UnixTime,
 ) {
     let sound = arrivals.iter().filter(|it| it.line.is_some());
     let refused = keep_articles(keep, sound.clone(), now);
+    let Some(generation) = generation else {
+        return;
+    };
     let let_go = arrivals.iter().filter(|it| it.let_go.is_so());
     let let_go: HashSet<ArticleNumber> = let_go.map(|it| it.number).collect();
     let sound = sound.filter_map(|it| Some((it.number, &it.fetched, it.line.as_deref()?)));
@@ -282,7 +283,7 @@ fn keep_arrivals(
     let new = told.iter().copied().filter(|it| !let_go.contains(it));
     let new = ranges(new.filter(|number| made.contains(number) || !known(number)));
     let lines = lines.iter().map(|(number, line)| (*number, &**line));
-    keep.tell((name, high), &new, lines, now);
+    keep.tell((name, generation), &new, lines, now);
 }
 
 #[cfg(test)]

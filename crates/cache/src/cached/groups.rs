@@ -31,6 +31,7 @@ fn kept_of(info: &GroupInfo, told: UnixTime, asked: u64) -> KeptGroup {
         told,
         asked,
         posted: 0,
+        generation: 0,
         overview_octets: 0,
         status: text_of(info.status).into(),
     }
@@ -117,9 +118,8 @@ impl<C: Connect> Inner<C> {
         match self.there.group(parsed).await {
             Ok(Some(info)) => {
                 let group = kept_of(&info, told, asked);
-                let put = group.clone();
-                self.on_disk(move |keep| keep.put_group(&name, put)).await?;
-                Ok(Some(Arc::new(group)))
+                let putting = self.on_disk(move |keep| keep.put_group(&name, group));
+                putting.await.map(Some)
             }
             Ok(None) => {
                 self.on_disk(move |keep| keep.remove_group(&name)).await?;

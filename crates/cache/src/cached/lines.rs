@@ -97,12 +97,12 @@ impl<C: Connect> Inner<C> {
                 _ => break,
             }
         }
-        let (inner, name, high) = (Arc::clone(self), Arc::clone(name), group.high);
+        let (inner, name, generation) = (Arc::clone(self), Arc::clone(name), group.generation);
         self.spawn(async move {
             inner
                 .look_ahead((id, &name), (missing.1, up_to), &mut windows)
                 .await;
-            inner.fetch_lines(&name, high, &windows).await;
+            inner.fetch_lines((&name, generation), &windows).await;
         });
         for landing in &landings {
             came(landing).await?;
@@ -142,13 +142,13 @@ impl<C: Connect> Inner<C> {
         }
     }
 
-    /// Fetches the lines of windows in one round trip, and keeps them.
-    async fn fetch_lines(&self, name: &Arc<str>, high: ArticleNumber, windows: &Windows) {
+    /// Fetches the lines of windows of a generation of a group in one round trip, and keeps them.
+    async fn fetch_lines(&self, (name, generation): (&Arc<str>, u64), windows: &Windows) {
         let ranges: Vec<Numbers> = windows.iter().map(|(range, _)| *range).collect();
         let mut telling = Telling {
             inner: self,
             name,
-            high,
+            generation,
             now: self.there.now(),
             windows: windows.iter(),
         };
@@ -193,8 +193,8 @@ fn listed<'l>(
 struct Telling<'w, C: Connect> {
     inner: &'w Inner<C>,
     name: &'w Arc<str>,
-    /// The group's high mark when they were asked for.
-    high: ArticleNumber,
+    /// The group's when they were asked for.
+    generation: u64,
     now: UnixTime,
     /// Those that have not come.
     windows: std::slice::Iter<'w, (Numbers, Flight)>,
@@ -202,14 +202,14 @@ struct Telling<'w, C: Connect> {
 
 impl<C: Connect> TakeLines for Telling<'_, C> {
     async fn window(&mut self, range: Numbers, rows: OverviewRows) {
-        let (name, high, now) = (Arc::clone(self.name), self.high, self.now);
+        let (name, generation, now) = (Arc::clone(self.name), self.generation, self.now);
         let refresh_s = self.inner.settings.refresh_s;
         let telling = self.inner.on_disk(move |keep| {
             let lines = rows.text().split(|octet| *octet == b'\n');
             let lines: BTreeMap<_, _> = lines.filter_map(numbered).collect();
             let mut all = listed(keep, &name, range, (now, refresh_s));
             all.extend(lines);
-            keep.tell((&name, high), &[range], all.into_iter(), now);
+            keep.tell((&name, generation), &[range], all.into_iter(), now);
         });
         let told = telling.await;
         if let Some((_, flight)) = self.windows.next() {

@@ -69,7 +69,7 @@ impl<C: Connect> Inner<C> {
     /// not known any more.
     pub(super) async fn made_whole(
         &self,
-        name: &Arc<str>,
+        (name, generation): (&Arc<str>, u64),
         blocks: Blocks,
         range: Numbers,
     ) -> Result<Option<Blocks>, ServiceError> {
@@ -84,7 +84,7 @@ impl<C: Connect> Inner<C> {
                 missing.for_each(|line| line.make(&name, |id| keep.article_unasked(id)));
                 let gone = wanted.iter().filter(|line| line.line.is_none());
                 let gone: Vec<ArticleNumber> = gone.map(|line| line.number).collect();
-                keep.forget_lines(&name, &gone);
+                keep.forget_lines((&name, generation), &gone);
                 gone.is_empty().then_some(wanted)
             });
             let Some(made) = making.await? else {

@@ -168,7 +168,8 @@ impl<C: Connect> Inner<C> {
             if need != Need::Lines {
                 return Ok(Some(known));
             }
-            if let Some(blocks) = self.made_whole(name, known.blocks, range).await? {
+            let of = (name, group.generation);
+            if let Some(blocks) = self.made_whole(of, known.blocks, range).await? {
                 return Ok(Some(Known { blocks, is_kept }));
             }
         }
@@ -235,7 +236,7 @@ impl<C: Connect> Inner<C> {
             stale = self.stale(&blocks, wide, need).unwrap_or(stale);
         }
         match self
-            .compare((id, name), group.high, widened(group, stale))
+            .compare((id, name), group.generation, widened(group, stale))
             .await
         {
             Ok(()) => self.blocks(name, range).await,
@@ -248,7 +249,7 @@ impl<C: Connect> Inner<C> {
     async fn compare(
         &self,
         (id, name): (GroupId, &Arc<str>),
-        high: ArticleNumber,
+        generation: u64,
         range: Numbers,
     ) -> Result<(), ServiceError> {
         let (now, mut listed, mut from) = (self.there.now(), Vec::new(), Some(range.0));
@@ -259,9 +260,9 @@ impl<C: Connect> Inner<C> {
         }
         let name = Arc::clone(name);
         let comparing = self.on_disk(move |keep| {
-            keep.compare((&name, high), range, &listed, now);
+            keep.compare((&name, generation), range, &listed, now);
             // By now they may be told.
-            keep.forget_lines(&name, &without_line(keep, &name, range));
+            keep.forget_lines((&name, generation), &without_line(keep, &name, range));
         });
         comparing.await
     }

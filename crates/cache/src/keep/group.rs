@@ -22,6 +22,9 @@ pub struct KeptGroup {
     pub asked: u64,
     /// ... and when something was posted to it last.  Neither is kept over a restart.
     pub posted: u64,
+    /// Which one of its name it is: another number once it was seen to have gone, or to have become another one.  Not kept over a
+    /// restart.
+    pub generation: u64,
     /// Octets of overview that are kept of it.
     pub overview_octets: u64,
     /// The status field.
@@ -67,6 +70,7 @@ impl KeptGroup {
             told: UnixTime(number()?),
             asked: 0,
             posted: 0,
+            generation: 0,
             overview_octets: number()?,
             status: std::str::from_utf8(status)
                 .ok()
@@ -89,6 +93,7 @@ mod tests {
             told: UnixTime(1_767_225_600),
             asked: 0,
             posted: 0,
+            generation: 0,
             overview_octets: 77,
             status: "=misc.other".into(),
         };

@@ -24,6 +24,8 @@ pub(super) struct Groups {
     firsts: Option<HashMap<Box<str>, ArticleNumber>>,
     /// How often anything was posted.
     posts: u64,
+    /// How often a group was new, or another one than before.
+    generations: u64,
     overview_octets: u64,
     overview_octets_max: u64,
 }
@@ -35,6 +37,7 @@ impl Groups {
             rows: HashMap::new(),
             firsts: Some(HashMap::new()),
             posts: 0,
+            generations: 0,
             overview_octets: 0,
             overview_octets_max,
         }
@@ -50,6 +53,7 @@ impl Groups {
             rows,
             firsts: None,
             posts: 0,
+            generations: 0,
             overview_octets,
             overview_octets_max,
         })
@@ -82,28 +86,38 @@ impl Groups {
 
     /// Those of a table that was opened again are the ones that are kept.
     pub(super) fn become_those(&mut self, mut groups: Self) {
-        groups.posts = self.posts;
+        (groups.posts, groups.generations) = (self.posts, self.generations);
         for (name, group) in &self.rows {
-            if let Some(there) = groups.rows.get_mut(name)
-                && there.posted < group.posted
-            {
-                Arc::make_mut(there).posted = group.posted;
+            if let Some(there) = groups.rows.get_mut(name) {
+                let there = Arc::make_mut(there);
+                there.posted = there.posted.max(group.posted);
+                there.generation = group.generation;
             }
         }
         *self = groups;
     }
 
-    /// A group as it is now.  Of one of which nothing was known nobody knows when something was posted to it.
-    fn put(&mut self, name: &str, mut group: KeptGroup) {
-        let posted = self.rows.get(name).map_or(self.posts, |old| old.posted);
+    /// A group as it is now, which may be another one than before.  Of one of which nothing was known nobody knows when something was
+    /// posted to it.
+    fn put(&mut self, name: &str, mut group: KeptGroup, is_another: bool) -> Arc<KeptGroup> {
+        let old = self.rows.get(name);
+        let posted = old.map_or(self.posts, |old| old.posted);
         group.posted = group.posted.max(posted);
-        let octets = group.overview_octets;
+        group.generation = match old.filter(|_| !is_another) {
+            Some(old) => old.generation,
+            None => {
+                self.generations += 1;
+                self.generations
+            }
+        };
+        let (octets, group) = (group.overview_octets, Arc::new(group));
         if let Some(firsts) = &mut self.firsts {
             firsts.entry(name.into()).or_insert(group.high);
         }
-        let old = self.rows.insert(name.into(), Arc::new(group));
+        let old = self.rows.insert(name.into(), Arc::clone(&group));
         let had = old.map_or(0, |old| old.overview_octets);
         self.overview_octets = self.overview_octets - had + octets;
+        group
     }
 
     /// Nothing is known of a group; whether something was.
@@ -166,22 +180,24 @@ impl Keep {
     }
 
     /// The server told of a group.  What lies below its low mark goes; where the high mark fell the group is another one, and
-    /// nothing of the old one stays.
-    pub fn put_group(&self, name: &Arc<str>, mut group: KeptGroup) {
+    /// nothing of the old one stays.  Gives the group as it is kept.
+    pub fn put_group(&self, name: &Arc<str>, mut group: KeptGroup) -> Arc<KeptGroup> {
         let _changing = self.changing.lock();
         let old = self.group(name);
         let going = self.going(name, old.as_deref(), &mut group);
         let put = self.put_row(name, &mut group, &going);
         let gone = self.told(put).unwrap_or_default();
-        if going.below == Some(u64::MAX) {
+        let is_another = going.below == Some(u64::MAX);
+        if is_another {
             self.renewed.lock().insert((**name).into());
         }
         if let (Some(below), Some((block, _))) = (going.below, going.cut) {
             let key = (Arc::clone(name), below);
             self.blocks_in_memory.insert(key, Arc::new(block));
         }
-        self.groups.lock().put(name, group);
+        let group = self.groups.lock().put(name, group, is_another);
         self.forget_in_memory(&gone, going.below.map(|below| (&**name, below)));
+        group
     }
 
     /// What goes as a group is as it was told now, which has the octets of overview that it had.
@@ -267,9 +283,9 @@ impl Keep {
             {
                 going = Going::all();
             }
-            if going.below.is_some() || old.is_none_or(|old| *old != group) {
+            if going.below.is_some() || old.is_none_or(|old| old.encode() != group.encode()) {
                 let gone = self.put_row(&name, &mut group, &going)?;
-                groups.put(&name, group);
+                groups.put(&name, group, false);
                 self.forget_in_memory(&gone, None);
             }
         }
@@ -420,11 +436,11 @@ impl Keep {
         kept.unwrap_or_default()
     }
 
-    /// The server was asked for the overview of these ranges, one behind the other, and told these lines, in order.  It was asked when
-    /// the group's high mark was this one: where that fell since, the group is another one, and none of it is kept.
+    /// The server was asked for the overview of these ranges of a generation of a group, one behind the other, and told these lines, in
+    /// order: where the group is another one by now none of it is kept.
     pub fn tell<'l>(
         &self,
-        (group, asked_at): (&Arc<str>, ArticleNumber),
+        (group, generation): (&Arc<str>, u64),
         ranges: &[(ArticleNumber, ArticleNumber)],
         lines: impl Iterator<Item = (ArticleNumber, &'l [u8])>,
         now: UnixTime,
@@ -437,7 +453,7 @@ impl Keep {
             let (block, place) = place_of(number);
             by_block.entry(block).or_default().push((place, line));
         }
-        self.change_blocks((group, asked_at), (*low, *high), |number, old| {
+        self.change_blocks((group, generation), (*low, *high), |number, old| {
             let places = ranges
                 .iter()
                 .map(|(low, high)| places_in(number, *low, *high));
@@ -447,12 +463,12 @@ impl Keep {
         });
     }
 
-    /// The lines of these places of blocks are not known any more.
-    pub fn forget_lines(&self, group: &Arc<str>, gone: &[ArticleNumber]) {
+    /// The lines of these numbers of a generation of a group are not known any more.
+    pub fn forget_lines(&self, (group, generation): (&Arc<str>, u64), gone: &[ArticleNumber]) {
         let (Some(low), Some(high)) = (gone.iter().min(), gone.iter().max()) else {
             return;
         };
-        self.change_blocks((group, ArticleNumber(0)), (*low, *high), |number, old| {
+        self.change_blocks((group, generation), (*low, *high), |number, old| {
             let places = gone.iter().map(|number| place_of(*number));
             let places = places.filter(|(block, _)| *block == number);
             let places = places.fold(0, |all, (_, place)| all | 1 << place);
@@ -460,10 +476,10 @@ impl Keep {
         });
     }
 
-    /// The server listed the numbers of a range of a group with this high mark, as for [`Keep::tell`].
+    /// The server listed the numbers of a range of a generation of a group, as for [`Keep::tell`].
     pub fn compare(
         &self,
-        (group, asked_at): (&Arc<str>, ArticleNumber),
+        (group, generation): (&Arc<str>, u64),
         (low, high): (ArticleNumber, ArticleNumber),
         listed: &[ArticleNumber],
         now: UnixTime,
@@ -473,21 +489,22 @@ impl Keep {
             let (block, place) = place_of(*number);
             *by_block.entry(block).or_default() |= 1 << place;
         }
-        self.change_blocks((group, asked_at), (low, high), |number, old| {
+        self.change_blocks((group, generation), (low, high), |number, old| {
             let listed = by_block.get(&number).copied().unwrap_or_default();
             old.compared(places_in(number, low, high), listed, now)
         });
     }
 
-    /// Changes the blocks of a range, and forgets the articles of lines that went; nothing where the group's high mark is below this one.
+    /// Changes the blocks of a range, and forgets the articles of lines that went; nothing where the group is of another generation.
     fn change_blocks(
         &self,
-        (group, asked_at): (&Arc<str>, ArticleNumber),
+        (group, generation): (&Arc<str>, u64),
         (low, high): (ArticleNumber, ArticleNumber),
         mut change_one: impl FnMut(u64, &Block) -> (Block, Vec<Vec<u8>>),
     ) {
         let _changing = self.changing.lock();
-        let Some(row) = self.group(group).filter(|row| row.high >= asked_at) else {
+        let row = self.group(group);
+        let Some(row) = row.filter(|row| row.generation == generation) else {
             return;
         };
         let had = row.overview_octets;

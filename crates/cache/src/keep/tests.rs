@@ -83,9 +83,15 @@ fn group(low: u64, high: u64, told: u64) -> KeptGroup {
         told: UnixTime(NOW.0 + told),
         asked: 0,
         posted: 0,
+        generation: 0,
         overview_octets: 0,
         status: "y".into(),
     }
+}
+
+/// Which one of its name a group is now.
+fn generation(keep: &Keep, name: &str) -> u64 {
+    keep.group(name).map_or(0, |group| group.generation)
 }
 
 /// Tells a group's overview of a range, of which all are there.
@@ -95,7 +101,7 @@ fn tell(keep: &Keep, name: &Arc<str>, low: u64, high: u64, octets: usize) {
         .collect();
     let lines = lines.iter().map(|(number, line)| (*number, &**line));
     keep.tell(
-        (name, ArticleNumber(0)),
+        (name, generation(keep, name)),
         &[(ArticleNumber(low), ArticleNumber(high))],
         lines,
         NOW,
@@ -468,7 +474,8 @@ fn cancelled_expired_and_renumbered_articles_go() {
     // 5 is cancelled, and 6 was never there for us.
     let listed: Vec<_> = (1..=300).filter(|n| *n != 5).map(ArticleNumber).collect();
     let all = (ArticleNumber(1), ArticleNumber(300));
-    keep.compare((&name, all.1), all, &listed, NOW);
+    let of_old = (&name, generation(&keep, &name));
+    keep.compare(of_old, all, &listed, NOW);
     assert!(!is_there(&keep, 5, 100) && is_there(&keep, 4, 100));
     assert_eq!(known(&keep, &name).len(), 299);
     // The low mark moves: what is below it goes, the articles, too.
@@ -487,17 +494,25 @@ fn cancelled_expired_and_renumbered_articles_go() {
         keep = open(&disk);
         assert_eq!(keep.figures().overview_octets, octets);
     }
-    // The high mark falls: it is another group, of which the server had not been asked.
-    keep.put_group(&name, group(1, 290, 2));
-    assert_eq!(known(&keep, &name), []);
-    let old = (ArticleNumber(200), ArticleNumber(200));
-    let lines = [(old.0, &*line(200, 10))];
-    keep.tell((&name, ArticleNumber(300)), &[old], lines.into_iter(), NOW);
-    keep.compare((&name, ArticleNumber(300)), old, &[], NOW);
-    assert_eq!(known(&keep, &name), []);
-    assert_eq!(keep.block(&name, 1).asked(), 0);
-    assert!(!is_there(&keep, 299, 100));
-    tell(&keep, &name, 1, 10, 10);
+    // The high mark falls, or the group goes: it is another one, of which the server had not been asked, whatever it has then.
+    let of_old = (&name, generation(&keep, &name));
+    for goes in [false, true] {
+        match goes {
+            true => keep.remove_group(&name),
+            false => drop(keep.put_group(&name, group(1, 290, 2))),
+        }
+        keep.put_group(&name, group(1, 320, 3));
+        assert_eq!(known(&keep, &name), []);
+        let old = (ArticleNumber(200), ArticleNumber(200));
+        let lines = [(old.0, &*line(200, 10))];
+        keep.tell(of_old, &[old], lines.into_iter(), NOW);
+        keep.compare(of_old, old, &[], NOW);
+        assert_eq!(known(&keep, &name), []);
+        assert_eq!(keep.block(&name, 1).asked(), 0);
+        assert!(!is_there(&keep, 299, 100));
+        tell(&keep, &name, 1, 10, 10);
+        assert_eq!(known(&keep, &name).len(), 10);
+    }
     keep.remove_group(&name);
     assert_eq!((keep.group(&name), known(&keep, &name)), (None, vec![]));
     drop(keep);

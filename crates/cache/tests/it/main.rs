@@ -3,6 +3,7 @@
 
 mod cached;
 mod counted;
+mod generations;
 mod kept_only;
 mod let_go;
 mod limited;

@@ -204,6 +204,7 @@ impl CacheConfig {
             threads: self.prefetch_threads,
             octets: self.prefetch_octets,
             octets_per_s: self.prefetch_octets_per_s,
+            reads_kept: false,
         };
         Some((Wildmat::parse(groups).ok()?, limits))
     }

@@ -24,6 +24,7 @@ impl From<FetchLimits> for PrefetchLimits {
             threads: limits.threads,
             octets: limits.octets,
             octets_per_s: limits.octets_per_s,
+            reads_kept: false,
         }
     }
 }

@@ -275,6 +275,8 @@ fn warm(
     let runtime = tokio::runtime::Handle::current();
     let left = |all: &Prefetched| PrefetchLimits {
         octets: limits.octets.saturating_sub(all.octets),
+        // Who names something wants it there, not only listed.
+        reads_kept: true,
         ..limits
     };
     for wildmat in &wildmats {

@@ -1,8 +1,8 @@
 //! Fetching before anybody asks: the newest articles of groups, in pipelined windows over several connections at a time.
 //!
 //! Where threads are wanted whole, those articles come, too, that are older and belong to a thread of the newest ones.
-//! What is kept already is not fetched again.  Readers come first: one connection of a server's account is left to them where
-//! there is more than one.
+//! What is kept already is not fetched again; whether it can be read is looked at only where that is wanted.  Readers come first: one
+//! connection of a server's account is left to them where there is more than one.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use newsreel_net::client::Connect;
 use newsreel_service::ServiceError;
 use newsreel_wire::overview::{OverviewFields, message_id};
 use newsreel_wire::wildmat::Wildmat;
-use newsreel_wire::{ArticleNumber, GroupId, GroupName};
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId};
 use tokio::task::JoinSet;
 
 use super::arrivals::Why;
@@ -20,7 +20,7 @@ use super::flights::Wanted;
 use super::numbers::{Blocks, Need, Numbers, lines};
 use super::rate::Rate;
 use super::{CServer, Inner};
-use crate::keep::{BLOCK_NUMBERS, KeptGroup};
+use crate::keep::{BLOCK_NUMBERS, Keep, KeptGroup};
 
 /// Articles that are asked for in one round trip.
 const WINDOW: usize = 48;
@@ -45,6 +45,8 @@ pub struct PrefetchLimits {
     pub octets: u64,
     /// Octets a second, about; 0: as fast as it goes.
     pub octets_per_s: u64,
+    /// What is kept of these articles is read, and what is damaged comes anew; else all that is kept is taken to be sound.
+    pub reads_kept: bool,
 }
 
 /// What was fetched.
@@ -74,6 +76,8 @@ struct Window {
     octets_max: u64,
     /// The first articles of threads: nothing else; none: everything.
     threads: Option<Arc<Firsts>>,
+    /// What is kept is read, whether it is sound.
+    reads_kept: bool,
 }
 
 /// A prefetch under way.
@@ -144,6 +148,12 @@ fn references(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn is_in_threads(line: &[u8], firsts: &Firsts) -> bool {
     let is_first = message_id(line).is_some_and(|id| firsts.contains(id));
     is_first || references(line).any(|id| firsts.contains(id))
+}
+
+/// Whether an article is kept and can be read.
+fn is_readable(keep: &Keep, id: &[u8]) -> bool {
+    let kept = MessageId::parse(id).map(|id| keep.article_unasked(&keep.id_hash(id)));
+    kept.is_ok_and(|kept| kept.is_some())
 }
 
 /// Where the threads begin that articles of a range belong to and did not begin.
@@ -263,6 +273,7 @@ impl<C: Connect> Fetching<C> {
                 rate => most.min(rate),
             },
             threads: self.threads.clone(),
+            reads_kept: self.limits.reads_kept,
         }
     }
 }
@@ -293,8 +304,13 @@ impl<C: Connect> Inner<C> {
             article_octets_max,
             octets_max,
             threads,
+            reads_kept,
         } = window;
         self.on_disk(move |keep| {
+            let is_settled = |number, line: &[u8]| match reads_kept {
+                true => is_readable(keep, message_id(line).unwrap_or_default()),
+                false => keep.is_settled(&name, number),
+            };
             let mut windows: Vec<(Vec<ArticleNumber>, u64)> = Vec::new();
             for (number, line) in lines(&blocks, range) {
                 let is_wanted = threads
@@ -302,7 +318,7 @@ impl<C: Connect> Inner<C> {
                     .is_none_or(|firsts| is_in_threads(line, firsts));
                 let octets = OverviewFields::parse(line).ok().and_then(|line| line.bytes);
                 let octets = octets.unwrap_or(0);
-                if !is_wanted || octets > article_octets_max || keep.is_settled(&name, number) {
+                if !is_wanted || octets > article_octets_max || is_settled(number, line) {
                     continue;
                 }
                 match windows.last_mut() {

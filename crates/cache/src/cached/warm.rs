@@ -1,7 +1,7 @@
 //! Fetching what somebody names, now: articles by message-id, and the threads to which they belong.
 //!
 //! Of a thread those come that the article's References name, and those in its groups, as far as their overview goes, that follow
-//! the thread's first one.
+//! the thread's first one.  Those that are kept are read: one that is damaged is no use to who names it, and comes anew.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -60,6 +60,7 @@ impl<C: Connect> CServer<C> {
         // Of a thread all comes that is among the newest: nothing is looked for before these.
         let mut fetching = self.fetching(PrefetchLimits {
             threads: 0,
+            reads_kept: true,
             ..limits
         });
         let named: Vec<Box<[u8]>> = ids.iter().map(|id| id.as_bytes().into()).collect();
@@ -132,7 +133,7 @@ impl<C: Connect> Inner<C> {
         Some(thread_of(&reading.await.ok()??.wire))
     }
 
-    /// Fetches those of these articles that are not kept, several at a time; one connection is left to readers.
+    /// Fetches those of these articles that are not kept, or cannot be read, several at a time; one connection is left to readers.
     async fn warm_ids(
         self: &Arc<Self>,
         ids: Vec<Box<[u8]>>,
@@ -158,8 +159,11 @@ impl<C: Connect> Inner<C> {
                 continue;
             };
             let hash = self.keep.id_hash(parsed);
-            let is_kept = self.on_disk(move |keep| keep.has_article(&hash)).await;
-            if !seen.insert(hash) || is_kept.unwrap_or(true) {
+            if !seen.insert(hash) {
+                continue;
+            }
+            let reading = self.on_disk(move |keep| keep.article_unasked(&hash).is_some());
+            if reading.await.unwrap_or(true) {
                 continue;
             }
             if done.octets > limits.octets || !goes_on(done) {

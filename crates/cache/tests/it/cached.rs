@@ -230,6 +230,13 @@ impl Rig {
         out.iter().map(|number| number.0).collect()
     }
 
+    /// The cache begins again with what is on its disk.
+    pub(crate) fn restart(&mut self) {
+        // One uses the directory at a time.
+        self.here = cached(&self.to, &self.clock, &MemoryDisk::new(), REFRESH_S);
+        self.here = cached(&self.to, &self.clock, &self.disk, REFRESH_S);
+    }
+
     pub(crate) fn later(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
@@ -253,11 +260,7 @@ async fn what_was_read_once_is_never_asked_for_again() {
     let (head, body) = wire.split_once("\r\n\r\n").unwrap();
     for restart in [false, true] {
         if restart {
-            drop(std::mem::replace(
-                &mut rig.here,
-                cached(&To::default(), &rig.clock, &MemoryDisk::new(), 0),
-            ));
-            rig.here = cached(&rig.to, &rig.clock, &rig.disk, REFRESH_S);
+            rig.restart();
         }
         assert!(rig.read(2).await.unwrap());
         assert_eq!(
@@ -725,8 +728,7 @@ async fn offline_no_command_is_said_not_to_be_there() {
     let mut rig = rig(3, REFRESH_S);
     assert!(rig.read(1).await.unwrap());
     rig.here.stop().await;
-    rig.here = cached(&To::default(), &rig.clock, &MemoryDisk::new(), 0);
-    rig.here = cached(&rig.to, &rig.clock, &rig.disk, REFRESH_S);
+    rig.restart();
     rig.here.set_offline(true).unwrap();
     let features = rig.here.learn_features().await;
     assert!(features.newnews && features.over_by_id);

@@ -1,5 +1,6 @@
 //! What is fetched before anybody asks for it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use newsreel_cache::{PrefetchLimits, Prefetched};
@@ -16,6 +17,7 @@ const ALL: PrefetchLimits = PrefetchLimits {
     threads: 0,
     octets: 1 << 30,
     octets_per_s: 0,
+    reads_kept: false,
 };
 
 async fn prefetch(rig: &Rig, groups: &str, limits: PrefetchLimits) -> Prefetched {
@@ -94,6 +96,34 @@ async fn an_article_that_is_named_comes_and_its_thread_with_it() {
     assert_eq!((came, asked), (3, thread.map(str::to_owned).to_vec()));
     assert_eq!(warm("<30@t.example>", true).await, (0, vec![]));
     assert_eq!(warm("<99@t.example>", true).await.0, 0);
+}
+
+/// What was damaged on the disk counted as there, for who named it, too.
+#[tokio::test(start_paused = true)]
+async fn what_is_damaged_comes_anew_for_who_wants_it_there() {
+    let named: Vec<String> = (1..=60).map(|n| format!("<{n}@t.example>")).collect();
+    let named: Vec<_> = named.iter().map(|id| id.as_bytes()).collect();
+    let named: Vec<_> = named.iter().flat_map(|id| MessageId::parse(id)).collect();
+    let reads = PrefetchLimits {
+        reads_kept: true,
+        ..ALL
+    };
+    for is_by_id in [false, true] {
+        let mut rig = rig(60, REFRESH_S);
+        assert_eq!(prefetch(&rig, "misc.*", ALL).await.articles, 60);
+        rig.here.stop().await;
+        rig.restart();
+        let segment = Path::new("/cache/articles/00000001.seg");
+        rig.disk.corrupt(segment, 20 << 10, &[7; 1000]).unwrap();
+        assert_eq!(prefetch(&rig, "misc.*", ALL).await.asked, 0);
+        let again = async || match is_by_id {
+            true => rig.here.warm(&named, false, ALL, &mut |_| true).await,
+            false => prefetch(&rig, "misc.*", reads).await,
+        };
+        let came = again().await.articles;
+        assert!((1..=3).contains(&came), "{came}");
+        assert_eq!(again().await.asked, 0);
+    }
 }
 
 /// Each thread waited once more for what had come of the threads before it.

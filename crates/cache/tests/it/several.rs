@@ -277,6 +277,7 @@ async fn a_list_that_lacks_that_of_a_server_is_told_to_nobody() {
         threads: 0,
         octets: 1 << 20,
         octets_per_s: 0,
+        reads_kept: false,
     };
     let wildmat = Wildmat::parse("*").unwrap();
     let mut goes_on = |_: &_| true;

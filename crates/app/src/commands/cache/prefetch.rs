@@ -12,8 +12,9 @@ use crate::output::{self, count, octets};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "What is kept already is not fetched again. The upstream server is asked over all connections but one, which \
-                  is left to readers. It ends with the last article, or when the command is ended.\n\n\
+    after_help = "What is kept already is not fetched again, nor read: `newsreel cache warm` finds what is damaged on the disk. \
+                  The upstream server is asked over all connections but one, which is left to readers. It ends with the last \
+                  article, or when the command is ended.\n\n\
                   Examples:\n  newsreel cache prefetch 'comp.lang.*'\n  \
                   newsreel cache prefetch --articles 100 --threads 5000 comp.lang.rust\n  \
                   newsreel cache prefetch --articles 1000 --octets 1GiB --rate 1MiB '*,!*.binaries.*'"

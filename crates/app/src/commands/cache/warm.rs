@@ -8,8 +8,8 @@ use crate::control::cache_request::CacheRequest;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "What is kept already is not fetched again. With --thread those articles come, too, that an article's \
-                  References name, and of the newest of its groups those of the same thread.\n\n\
+    after_help = "What is kept already is not fetched again, but read: what is damaged on the disk comes anew. With --thread those \
+                  articles come, too, that an article's References name, and of the newest of its groups those of the same thread.\n\n\
                   Examples:\n  newsreel cache warm comp.lang.rust '<17@news.example.org>'\n  \
                   newsreel cache warm --thread '<17@news.example.org>'"
 )]

@@ -4,16 +4,21 @@
 //! word: so the provider does not count more than there may be.  Where none is free an idle connection to another of the servers is
 //! closed for who waits, or the next that comes back there.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use super::pool::{Connect, Pool};
 
 /// What a connection has of its account, if it has one.
 pub(super) type Share = Option<OwnedSemaphorePermit>;
+
+/// A place in the queue of those who wait for a share; none: nobody waits there yet.
+pub(super) type Queued =
+    Option<Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>>;
 
 /// An account.
 #[derive(Debug)]

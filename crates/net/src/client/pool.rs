@@ -21,7 +21,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::account::{Account, Share};
+use super::account::{Account, Queued, Share};
 use super::connection::Client;
 use super::error::{ClientError, Fault};
 use super::remote::Remote;
@@ -211,6 +211,7 @@ impl<C: Connect> Pool<C> {
 
     /// What there is for who has a place.
     async fn find_or_room(&self, until: Instant) -> Result<Found<C::Io>, ClientError> {
+        let mut queued = None;
         loop {
             let changed = self.changed.notified();
             if self.places.is_closed() {
@@ -219,11 +220,13 @@ impl<C: Connect> Pool<C> {
             match self.find() {
                 Ok(Some(parked)) => return Ok(Found::Idle(Box::new(parked))),
                 Ok(None) => {
-                    if let Some(share) = self.share(changed, until).await? {
+                    if let Some(share) = self.share(&mut queued, changed, until).await? {
                         return Ok(Found::Room(share));
                     }
                 }
                 Err(resting) => {
+                    // Nobody else waits for a share behind who cannot use one.
+                    queued = None;
                     if resting.is_lent {
                         tokio::select! {
                             () = changed => {}
@@ -285,9 +288,11 @@ impl<C: Connect> Pool<C> {
         }
     }
 
-    /// A share of the account for a new connection; none: something came back meanwhile.
+    /// A share of the account for a new connection; none: something came back meanwhile.  Who goes on waiting then does so at the place
+    /// that he has.
     async fn share(
         &self,
+        queued: &mut Queued,
         changed: Notified<'_>,
         until: Instant,
     ) -> Result<Option<Share>, ClientError> {
@@ -297,11 +302,13 @@ impl<C: Connect> Pool<C> {
         if let Ok(share) = Arc::clone(&account.places).try_acquire_owned() {
             return Ok(Some(Some(share)));
         }
+        let places = Arc::clone(&account.places);
+        let queued = queued.get_or_insert_with(|| Box::pin(places.acquire_owned()));
         // What comes back elsewhere from here on is not parked there, and what is parked is seen.
         let _waiting = account.wait(&self.waiting);
         account.make_room(self);
         tokio::select! {
-            share = Arc::clone(&account.places).acquire_owned() => Ok(Some(share.ok())),
+            share = queued => Ok(Some(share.ok())),
             () = changed => Ok(None),
             () = sleep_until(until) => Err(self.error(Fault::Busy(self.limits.wait))),
         }

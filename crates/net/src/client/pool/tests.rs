@@ -217,6 +217,50 @@ async fn servers_of_one_account_have_no_more_together_than_it_may() {
     assert!(one.counts().1 > 0);
 }
 
+/// Who waited for a share went behind all others whenever a connection came back where he waits.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_share_keeps_his_place() {
+    let toy = Arc::new(Toy::default());
+    let [one, two] = of_one_account(2, &toy);
+    let (here, there) = (one.lend().await.unwrap(), two.lend().await.unwrap());
+    let mut waiting = JoinSet::new();
+    for (place, pool) in [(1, one.clone()), (2, two.clone())] {
+        waiting.spawn(async move { (place, pool.lend().await.unwrap()) });
+        settle().await;
+    }
+    drop(here);
+    let (place, first) = waiting.join_next().await.unwrap().unwrap();
+    assert_eq!(place, 1);
+    drop(there);
+    let (place, second) = waiting.join_next().await.unwrap().unwrap();
+    assert_eq!(place, 2);
+    drop((first, second));
+}
+
+/// One that is left alone holds no share back that it cannot use.
+#[tokio::test(start_paused = true)]
+async fn who_waits_at_a_server_that_is_left_alone_is_not_waited_for() {
+    let toy = Arc::new(Toy::default());
+    let [one, two] = of_one_account(3, &toy);
+    let (stays, goes) = (one.lend().await.unwrap(), two.lend().await.unwrap());
+    let last = one.lend().await.unwrap();
+    let mut waiting = JoinSet::new();
+    for (place, pool) in [(1, one.clone()), (2, two.clone())] {
+        waiting.spawn(async move { (place, pool.lend().await) });
+        settle().await;
+    }
+    one.state.lock().rest = Some(Rest {
+        since: Instant::now(),
+        until: Instant::now() + REST_MAX,
+        length: REST_MAX,
+        why: "it is".into(),
+    });
+    drop(last);
+    let (place, second) = waiting.join_next().await.unwrap().unwrap();
+    assert_eq!((place, second.is_ok()), (2, true));
+    drop((stays, goes, waiting));
+}
+
 /// So does a connection that was not let in.
 #[tokio::test(start_paused = true)]
 async fn one_that_was_turned_away_counts_until_the_server_has_closed_it() {

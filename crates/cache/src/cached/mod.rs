@@ -139,7 +139,7 @@ impl<C: Connect> CServer<C> {
         settings: CacheSettings,
         queue: Option<Arc<PostQueue>>,
     ) -> Self {
-        there.keep_lists(&keep);
+        there.keep_here(&keep);
         let inner = Inner {
             there,
             keep,

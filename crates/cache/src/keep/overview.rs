@@ -179,6 +179,15 @@ impl Keep {
         self.groups.lock().rows.get(name).cloned()
     }
 
+    /// Of the groups that are such the one that was told of last; never waits for the disk.
+    #[must_use]
+    pub fn last_told(&self, is_such: impl Fn(&str) -> bool) -> Option<Box<str>> {
+        let groups = self.groups.lock();
+        let such = groups.rows().filter(|(name, _)| is_such(name));
+        let last = such.max_by_key(|(_, group)| group.told);
+        last.map(|(name, _)| name.clone())
+    }
+
     /// The server told of a group.  What lies below its low mark goes; where the high mark fell the group is another one, and
     /// nothing of the old one stays.  Gives the group as it is kept.
     pub fn put_group(&self, name: &Arc<str>, mut group: KeptGroup) -> Arc<KeptGroup> {

@@ -159,7 +159,7 @@ impl<C: Connect> One<C> {
     /// Nobody waits for it who reads.
     pub(super) async fn put_away(&self) {
         let listing = self.unkept.lock().take();
-        if let Some((keep, listing)) = self.common.lists.get().map(Arc::clone).zip(listing) {
+        if let Some((keep, listing)) = self.common.kept.get().map(Arc::clone).zip(listing) {
             let (name, put) = (self.name.clone(), Arc::clone(&listing));
             let putting =
                 tokio::task::spawn_blocking(move || keep.put_list(&name, || put.encode()));
@@ -171,7 +171,7 @@ impl<C: Connect> One<C> {
 
     /// The list that was kept, as old as can be.
     async fn put_by(&self) -> Option<Listing> {
-        let keep = self.common.lists.get().map(Arc::clone)?;
+        let keep = self.common.kept.get().map(Arc::clone)?;
         let (name, most) = (self.name.clone(), self.common.settings.groups_max);
         let reading = tokio::task::spawn_blocking(move || {
             let octets = keep.list(&name)?;

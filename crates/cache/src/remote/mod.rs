@@ -108,9 +108,9 @@ impl<C: Connect> RServer<C> {
             settings,
             ids: IdMaker::new(now, random),
             is_offline: AtomicBool::new(false),
-            lists: OnceLock::new(),
+            kept: OnceLock::new(),
         });
-        let one = |(pool, route): &(_, Route)| One::new(&route.name, Arc::clone(pool), &common);
+        let one = |(pool, route): &(_, Route)| One::new(route, Arc::clone(pool), &common);
         let ones = servers.iter().map(one).collect();
         let routes = Routes::new(servers.into_iter().map(|(_, route)| route).collect());
         Self {
@@ -139,9 +139,9 @@ impl<C: Connect> RServer<C> {
         self.ones.len() > 1
     }
 
-    /// Lists are kept here over a restart, too.
-    pub(crate) fn keep_lists(&self, keep: &Arc<Keep>) {
-        let _ = self.common.lists.set(Arc::clone(keep));
+    /// Lists are kept here over a restart, and it is known from here which groups there are.
+    pub(crate) fn keep_here(&self, keep: &Arc<Keep>) {
+        let _ = self.common.kept.set(Arc::clone(keep));
     }
 
     /// The largest article that may come, octets.

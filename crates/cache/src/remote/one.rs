@@ -9,6 +9,7 @@ use newsreel_net::LineLimit;
 use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Fault, Pool};
 use newsreel_service::posting::IdMaker;
 use newsreel_service::{Reject, ServiceError};
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{MessageId, UnixTime};
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use super::RemoteSettings;
 use super::listing::Listing;
 use super::names::Names;
+use super::route::Route;
 use crate::keep::Keep;
 
 /// Message-ids that a server does not have are remembered so many at most, for each server.
@@ -42,14 +44,16 @@ pub(super) struct Common {
     pub(super) ids: IdMaker,
     /// Nobody elsewhere is asked.
     pub(super) is_offline: AtomicBool,
-    /// Where lists are kept over a restart.
-    pub(super) lists: OnceLock<Arc<Keep>>,
+    /// What is kept over a restart: lists, and which groups there are.
+    pub(super) kept: OnceLock<Arc<Keep>>,
 }
 
 /// A server.
 pub(super) struct One<C: Connect> {
     /// How its route calls it.
     pub(super) name: String,
+    /// The groups that it is asked for.
+    groups: Wildmat,
     pub(super) pool: Arc<Pool<C>>,
     pub(super) common: Arc<Common>,
     /// What the server said last that it can do; none: it was never asked.
@@ -113,9 +117,10 @@ impl fmt::Display for Delivery {
 }
 
 impl<C: Connect> One<C> {
-    pub(super) fn new(name: &str, pool: Arc<Pool<C>>, common: &Arc<Common>) -> Self {
+    pub(super) fn new(route: &Route, pool: Arc<Pool<C>>, common: &Arc<Common>) -> Self {
         Self {
-            name: name.to_owned(),
+            name: route.name.clone(),
+            groups: route.groups.clone(),
             pool,
             common: Arc::clone(common),
             capabilities: Mutex::default(),
@@ -149,15 +154,25 @@ impl<C: Connect> One<C> {
         wants_group.then(|| self.selected.lock().clone()).flatten()
     }
 
-    /// Whether asking again may help, as it said that no group or article is selected.
+    /// Whether asking again may help, as it said that no group or article is selected: a group that is known is selected then.  Before any
+    /// was it is one that is kept.
     pub(super) fn learns(&self, error: &ClientError) -> bool {
-        let code = match error.fault {
-            Fault::Refused { code, .. } => code,
-            _ => 0,
+        let Fault::Refused {
+            code: 411 | 412 | 420,
+            ..
+        } = error.fault
+        else {
+            return false;
         };
-        let is_wanted = matches!(code, 411 | 412 | 420) && self.selected.lock().is_some();
-        self.wants_group.fetch_or(is_wanted, Ordering::Relaxed);
-        is_wanted
+        let mut selected = self.selected.lock();
+        if selected.is_none() {
+            let kept = self.common.kept.get();
+            let last = kept.and_then(|keep| keep.last_told(|name| self.groups.matches(name)));
+            *selected = last.map(Arc::from);
+        }
+        self.wants_group
+            .fetch_or(selected.is_some(), Ordering::Relaxed);
+        selected.is_some()
     }
 
     /// Whether it said that it can do this.

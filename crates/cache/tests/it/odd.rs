@@ -59,6 +59,21 @@ async fn who_wants_a_group_selected_is_asked_with_one() {
     }
 }
 
+/// Behind a restart it was asked without one until a reader had selected a group.
+#[tokio::test]
+async fn who_wants_a_group_selected_is_asked_with_one_that_is_kept() {
+    let mut rig = rig(3, REFRESH_S);
+    assert!(rig.group().await.is_some());
+    rig.here.stop().await;
+    rig.restart();
+    rig.to.0.lock().has_selected = Some(false);
+    rig.to.asked();
+    assert_eq!(whole(&rig, FIRST).await, Ok(true));
+    let with_group = ["GROUP misc.test".to_owned(), format!("ARTICLE {FIRST}")];
+    let asked = rig.to.asked();
+    assert!(asked.ends_with(&with_group), "{asked:?}");
+}
+
 /// Overview of numbers 1 to 5, with another line in the place of that of 3.
 fn over(third: &str) -> &'static str {
     let line = |number| format!("{number}\ts\tf\td\t<{number}@t.example>\t\t9\t1\r\n");

@@ -364,10 +364,10 @@ impl<C: Connect> CServer<C> {
                 Some(landed) => flight.land(landed),
                 None => {
                     let name = Arc::clone(&name);
-                    self.fetch_by_number((group, name), facts.high, (number, flight));
+                    self.fetch_by_number((group, name), &facts, (number, flight));
                 }
             };
-            let wanted = Wanted::Number(group, number);
+            let wanted = Wanted::Number(group, facts.generation, number);
             let landing = inner.flights.landing(wanted, begin);
             let landed = landing.wait().await;
             if let (Landed::Missing | Landed::Failed(_), Place::Named(id)) = (landed, &place)

@@ -16,7 +16,7 @@ use super::arrivals::{Arrival, Arrivals, Why, is_in};
 use super::flights::{Flight, Landed, LetGo, Wanted};
 use super::numbers::Numbers;
 use super::{CServer, Inner};
-use crate::keep::{Fetched, Keep, Kept, bare_line, place_of};
+use crate::keep::{Fetched, Keep, Kept, KeptGroup, bare_line, place_of};
 use crate::remote::Take as _;
 
 /// So many readers of one group are told apart; of more, those that read longest ago begin anew.
@@ -66,14 +66,15 @@ impl<C: Connect> CServer<C> {
     pub(super) fn fetch_by_number(
         &self,
         (group, name): (GroupId, Arc<str>),
-        high: ArticleNumber,
+        facts: &KeptGroup,
         first: (ArticleNumber, Flight),
     ) {
-        let numbers = self.inner.ahead(group, first.0, high);
+        let numbers = self.inner.ahead(group, first.0, facts.high);
         let mut flights = vec![first];
         for number in numbers {
             // What somebody fetches already is behind us: the rest will be theirs.
-            let Ok(flight) = self.inner.flights.begin(Wanted::Number(group, number)) else {
+            let wanted = Wanted::Number(group, facts.generation, number);
+            let Ok(flight) = self.inner.flights.begin(wanted) else {
                 break;
             };
             flights.push((number, flight));

@@ -16,11 +16,12 @@ use tokio::sync::{Notify, SetOnce};
 use super::arrivals::Coming;
 use crate::keep::Fetched;
 
-/// What is fetched: an article whose message-id is known, or not yet; the overview lines of a window of a group; the list.
+/// What is fetched: an article whose message-id is known, or not yet (which one that is differs between generations of the group); the
+/// overview lines of a window of a group; the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     Id(IdHash),
-    Number(GroupId, ArticleNumber),
+    Number(GroupId, u64, ArticleNumber),
     Lines(GroupId, u64),
     List,
 }
@@ -196,7 +197,7 @@ mod tests {
     #[tokio::test]
     async fn one_fetches_and_others_wait_and_an_end_is_told_whatever_happens() {
         let flights = Arc::new(Flights::default());
-        let wanted = Wanted::Number(GroupId(1), ArticleNumber(7));
+        let wanted = Wanted::Number(GroupId(1), 1, ArticleNumber(7));
         let flight = flights.begin(wanted).unwrap();
         let waiting = flights.begin(wanted).unwrap_err();
         flight.land(Landed::Missing);

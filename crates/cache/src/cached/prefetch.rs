@@ -239,7 +239,7 @@ impl<C: Connect> Fetching<C> {
                     self.done.is_cut = true;
                     return Ok(());
                 }
-                self.fetch((id, name), &numbers, octets);
+                self.fetch((id, name, facts), &numbers, octets);
                 self.rate.pause(octets).await;
             }
             low = high + 1;
@@ -247,11 +247,17 @@ impl<C: Connect> Fetching<C> {
         Ok(())
     }
 
-    fn fetch(&mut self, (id, name): (GroupId, &Arc<str>), numbers: &[ArticleNumber], octets: u64) {
+    fn fetch(
+        &mut self,
+        (id, name, facts): (GroupId, &Arc<str>, &KeptGroup),
+        numbers: &[ArticleNumber],
+        octets: u64,
+    ) {
         let flights = numbers.iter().filter_map(|number| {
             // What somebody fetches already is theirs.
-            let begun = self.inner.flights.begin(Wanted::Number(id, *number));
-            Some((*number, begun.ok()?))
+            let wanted = Wanted::Number(id, facts.generation, *number);
+            let flight = self.inner.flights.begin(wanted).ok()?;
+            Some((*number, flight))
         });
         let flights: Vec<_> = flights.collect();
         self.done.asked += flights.len() as u64;

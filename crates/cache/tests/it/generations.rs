@@ -45,10 +45,10 @@ async fn what_was_asked_of_the_old_one_is_not_kept_as_the_new_ones() {
             let rig = rig(20, REFRESH_S);
             let id = rig.group().await.unwrap().id;
             let goes_on = Arc::new(Notify::new());
-            rig.to.0.lock().holds = Some((command, 40, Arc::clone(&goes_on)));
+            rig.to.0.lock().holds = Some((command, 300, Arc::clone(&goes_on)));
+            let query = ArticleQuery::ByNumber(id, ArticleNumber(5));
             let reading = async {
                 let mut out = ArticleBuf::new();
-                let query = ArticleQuery::ByNumber(id, ArticleNumber(5));
                 match command {
                     "ARTICLE 5" => {
                         let _ = rig.here.article(query, Part::Whole, &mut out).await;
@@ -70,6 +70,10 @@ async fn what_was_asked_of_the_old_one_is_not_kept_as_the_new_ones() {
                     }
                 }
                 is_another(&rig, 30).await;
+                let mut head = ArticleBuf::new();
+                let found = rig.here.article(query, Part::Head, &mut head).await;
+                assert!(found.unwrap().is_some());
+                assert_eq!(head.id(), b"<1005@t.example>", "{command} {how:?}");
                 goes_on.notify_one();
             };
             tokio::join!(reading, becoming);

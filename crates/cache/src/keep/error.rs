@@ -20,7 +20,7 @@ pub enum KeepError {
     #[error("what stays of the articles that are to go gets no place, so they stay: {0}")]
     Place(#[from] newsreel_store::PlaceError),
     /// The table cannot be used.
-    #[error("the cache's table {}: {why}; it begins anew with the next start", path.display())]
+    #[error("the cache's table {}: {why}; it begins anew", path.display())]
     Table {
         /// Its file.
         path: PathBuf,

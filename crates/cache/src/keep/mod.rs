@@ -458,14 +458,14 @@ impl Keep {
         Ok((articles, key))
     }
 
-    /// The groups whose numbers come from another server than before, by these routes; none while the disk cannot be used: it is
+    /// The groups whose numbers come from another server than before, by these routes; none while the table cannot be used: it is
     /// looked at again before what lies there is gone on with.
     ///
     /// # Errors
     /// When it cannot be read which server that was.
     pub fn renumbered(&self, routes: &Routes) -> Result<Vec<Renumbered>> {
         match self.table.fact(ROUTES) {
-            Err(error) if error.is_of_disk() => Ok(Vec::new()),
+            Err(_) if self.table.is_broken() => Ok(Vec::new()),
             before => Ok(renumbered(before?, routes, &self.groups.lock())),
         }
     }
@@ -473,14 +473,14 @@ impl Keep {
     /// Notes which server each group's numbers come from.  What is kept of these groups goes, as they have other numbers now.
     ///
     /// # Errors
-    /// When it cannot be noted, but for a disk that cannot be used: it is noted when it can.
+    /// When it cannot be noted, but for a table that cannot be used: it is noted when it can.
     pub fn take_routes(&self, routes: &Routes, others: &[Renumbered]) -> Result<()> {
         for other in others {
             self.remove_group(&other.group);
         }
         *self.routes.lock() = Some(routes.clone());
         match self.note_routes(routes) {
-            Err(error) if error.is_of_disk() => Ok(()),
+            Err(_) if self.table.is_broken() => Ok(()),
             noted => noted,
         }
     }
@@ -574,11 +574,12 @@ impl Keep {
         }
     }
 
-    /// Makes all that is kept durable.  Where the disk failed it is tried every so many times to go on.
+    /// Makes all that is kept durable.  Where the disk failed it is tried every so many times to go on; a table that is damaged begins
+    /// anew at once.
     pub fn checkpoint(&self) {
         if self.table.is_broken() {
             let vain = self.vain_checkpoints.fetch_add(1, Ordering::AcqRel) + 1;
-            if vain.is_multiple_of(CHECKPOINTS_IN_VAIN) {
+            if self.table.is_damaged() || vain.is_multiple_of(CHECKPOINTS_IN_VAIN) {
                 self.reopen();
             }
             return;
@@ -614,18 +615,21 @@ impl Keep {
     }
 
     fn reopen_with(&self, articles: &Articles) -> Result<()> {
-        let opened = self.table.open(OpenMode::ReadWrite);
-        match opened.and_then(|()| self.go_on_with(articles)) {
-            // What it says of groups may be theirs who number them otherwise: that is for the next start.
-            Err(error) if !error.is_of_disk() && !matches!(error, KeepError::Settings(_)) => {
-                tracing::error!(target: "newsreel::cache", %error, "the cache begins anew");
-                self.table.close();
-                articles::remove_table(self.disk.as_ref(), &self.settings.directory)?;
-                self.table.open(OpenMode::CreateOrOpen)?;
-                self.go_on_with(articles)
+        // Of one that is damaged that was told.
+        if !self.table.is_damaged() {
+            let opened = self.table.open(OpenMode::ReadWrite);
+            match opened.and_then(|()| self.go_on_with(articles)) {
+                // What it says of groups may be theirs who number them otherwise: that is for the next start.
+                Err(error) if !error.is_of_disk() && !matches!(error, KeepError::Settings(_)) => {
+                    tracing::error!(target: "newsreel::cache", %error, "the cache begins anew");
+                }
+                done => return done,
             }
-            done => done,
         }
+        self.table.close();
+        articles::remove_table(self.disk.as_ref(), &self.settings.directory)?;
+        self.table.open(OpenMode::CreateOrOpen)?;
+        self.go_on_with(articles)
     }
 
     fn go_on_with(&self, articles: &Articles) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The table: everything small that is kept, in one redb file.
 //!
 //! A change is atomic and seen at once; it is on disk with the next one that is durable.  redb checks what it reads only after a
-//! crash, and may panic where its file rots: that is caught here, ends the table, and removes its file, so that the next
-//! start begins anew.  Where the disk failed, be it that it was full, the file stays and can be opened again: it is gone on with as
+//! crash, and may panic where its file rots: that is caught here, ends the table, and removes its file, so that it begins anew
+//! with the next checkpoint.  Where the disk failed, be it that it was full, the file stays and can be opened again: it is gone on with as
 //! it reads then.  After a failed sync that is not for certain what lies on the disk: pages may be in the system's memory that were
 //! never written, and read as sound until a crash.  The risk is taken, as all can be fetched again: redb's checksums find after a
 //! crash what is torn, and the table begins anew.  What the tables hold is in `docs/formats/cache.md`.
@@ -79,8 +79,10 @@ pub(super) struct Table {
     path: PathBuf,
     cache_octets: usize,
     is_broken: AtomicBool,
-    /// It is the disk that failed.
+    /// It is opened again before the next start.
     may_come_back: AtomicBool,
+    /// It is not the disk that failed: nothing in the file is of use, and it is removed.
+    is_damaged: AtomicBool,
     /// That it failed was said.
     is_told: AtomicBool,
     /// Something was changed that is not durable.
@@ -110,6 +112,11 @@ fn opened(file: OnDisk, cache_octets: usize) -> std::result::Result<Database, Fa
     Ok(database)
 }
 
+/// Gives a database up: one that is damaged may panic then, too.
+fn give_up<T>(database: T) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
+}
+
 impl Table {
     /// One that is not open yet.
     pub(super) fn closed(disk: &Arc<dyn Disk>, path: &Path, cache_octets: usize) -> Self {
@@ -120,6 +127,7 @@ impl Table {
             cache_octets,
             is_broken: AtomicBool::new(true),
             may_come_back: AtomicBool::new(true),
+            is_damaged: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
         }
@@ -145,14 +153,16 @@ impl Table {
     /// Opens it, also again where the disk failed: it is gone on with as it reads then.
     pub(super) fn open(&self, mode: OpenMode) -> Result<()> {
         let mut held = self.database.write();
-        if let Some(old) = held.take()
-            && let Err(old) = Arc::try_unwrap(old)
-        {
+        match held.take().map(Arc::try_unwrap) {
             // Somebody has not seen yet that it failed.
-            *held = Some(old);
-            return Err(self.wrong("it is in use still".to_owned(), true));
+            Some(Err(old)) => {
+                *held = Some(old);
+                return Err(self.wrong("it is in use still".to_owned(), true));
+            }
+            old => give_up(old),
         }
         *held = Some(Arc::new(self.database_of(mode)?));
+        self.is_damaged.store(false, Ordering::Release);
         self.may_come_back.store(true, Ordering::Release);
         self.is_broken.store(false, Ordering::Release);
         Ok(())
@@ -161,7 +171,8 @@ impl Table {
     /// Nobody uses it until it is opened again.
     pub(super) fn close(&self) {
         self.is_broken.store(true, Ordering::Release);
-        self.database.write().take();
+        let old = self.database.write().take();
+        give_up(old);
     }
 
     /// Whether it may be opened again before the next start.
@@ -196,6 +207,11 @@ impl Table {
         self.is_broken.load(Ordering::Acquire)
     }
 
+    /// Whether it failed as it is damaged.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Acquire)
+    }
+
     /// Whether something was changed that is not durable.
     pub(super) fn is_changed(&self) -> bool {
         self.is_changed.load(Ordering::Acquire)
@@ -211,7 +227,8 @@ impl Table {
             false => self.database.read().clone(),
         };
         let Some(database) = held else {
-            return Err(self.wrong("it failed before".to_owned(), self.may_come_back()));
+            let is_of_disk = self.may_come_back() && !self.is_damaged();
+            return Err(self.wrong("it failed before".to_owned(), is_of_disk));
         };
         let (why, is_of_disk) = match catch_unwind(AssertUnwindSafe(|| work(&database))) {
             Ok(Ok(done)) => return Ok(done),
@@ -222,12 +239,11 @@ impl Table {
         if !self.is_broken.swap(true, Ordering::AcqRel) {
             self.broke(&why, is_of_disk);
         }
-        drop(database);
+        give_up(database);
         Err(self.wrong(why, is_of_disk))
     }
 
     fn broke(&self, why: &str, is_of_disk: bool) {
-        self.may_come_back.store(is_of_disk, Ordering::Release);
         let is_told = self.is_told.swap(true, Ordering::AcqRel);
         let path = self.path.display();
         if is_of_disk {
@@ -237,7 +253,10 @@ impl Table {
             }
             return;
         }
-        tracing::error!(target: "newsreel::cache", %path, %why, "the cache's table cannot be used; nothing is cached until the next start");
+        self.is_damaged.store(true, Ordering::Release);
+        tracing::error!(target: "newsreel::cache", %path, %why,
+            "the cache's table is damaged: it begins anew in some seconds, and what was kept is fetched again; pins stay.  If that comes \
+            again look at its disk, and for who else writes there");
         if let Err(error) = self.disk.remove(&self.path) {
             tracing::error!(target: "newsreel::cache", %error, "it cannot be removed");
         }

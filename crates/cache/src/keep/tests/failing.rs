@@ -503,3 +503,58 @@ fn pins_that_could_not_be_made_durable_are_not_there_later() {
         assert_eq!(noted.as_deref(), Some(&b"my.*\n"[..]));
     }
 }
+
+/// Nothing was cached until the next start, and that knew of no pins.
+#[test]
+fn a_table_that_is_damaged_meanwhile_begins_anew_and_pins_stay() {
+    let table = Path::new("/cache/table.redb");
+    for how in ["zeros", "others", "cut"] {
+        let memory = MemoryDisk::new();
+        let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+        // All of it is read from its file.
+        let settings = KeepSettings {
+            table_memory_octets: 0,
+            ..settings()
+        };
+        let keep = Keep::open(&disk, &settings).unwrap();
+        let name: Arc<str> = "my.group".into();
+        keep.pin(&[Wildmat::parse("my.*").unwrap()], &[]).unwrap();
+        keep.put_group(&name, group(1, 500, 5));
+        tell(&keep, &name, 1, 500, 100);
+        let all: Vec<Fetched> = (1..=400).map(|n| article(&keep, n, 900)).collect();
+        keep.keep(&all, NOW);
+        keep.checkpoint();
+        let file = disk.open(table, OpenMode::ReadWrite).unwrap();
+        let len = file.len().unwrap();
+        match how {
+            "zeros" => memory.corrupt(table, 4096, &vec![0; len as usize - 4096]),
+            "others" => {
+                let octets = (4096..len).map(|at| (at * at >> 7) as u8 ^ 0x5a);
+                memory.corrupt(table, 4096, &octets.collect::<Vec<_>>())
+            }
+            _ => file.set_len(len / 4),
+        }
+        .unwrap();
+        keep.in_memory.clear();
+        keep.blocks_in_memory.clear();
+        for n in 1..=400 {
+            let _ = is_there(&keep, n, 900);
+        }
+        assert_eq!(known(&keep, &name), [], "{how}");
+        assert!(keep.figures().is_broken, "{how}");
+        keep.keep(&[article(&keep, 900, 900)], NOW);
+        assert!(is_there(&keep, 900, 900), "in memory, {how}");
+        keep.checkpoint();
+        assert!(!keep.figures().is_broken, "{how}");
+        keep.keep(&[article(&keep, 901, 900)], NOW);
+        tell(&keep, &name, 1, 100, 10);
+        keep.checkpoint();
+        for keep in [keep, open(&memory.crash(1))] {
+            keep.in_memory.clear();
+            assert!(is_there(&keep, 901, 900), "{how}");
+            assert_eq!(known(&keep, &name).len(), 100, "{how}");
+            assert_eq!(keep.group(&name).unwrap().high.0, 500, "{how}");
+            assert_eq!(keep.figures().pins, ["my.*"], "{how}");
+        }
+    }
+}

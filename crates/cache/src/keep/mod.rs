@@ -476,7 +476,7 @@ impl Keep {
     /// When it cannot be noted, but for a table that cannot be used: it is noted when it can.
     pub fn take_routes(&self, routes: &Routes, others: &[Renumbered]) -> Result<()> {
         for other in others {
-            self.remove_group(&other.group);
+            self.renew_group(&other.group, false);
         }
         *self.routes.lock() = Some(routes.clone());
         match self.note_routes(routes) {

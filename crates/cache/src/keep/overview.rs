@@ -218,10 +218,12 @@ impl Keep {
         Going { below, cut }
     }
 
-    /// Puts a group into the table without what goes of it; gives the articles that went.
+    /// Puts a group into the table without what goes of it; gives the articles that went.  That it is another group is durable: behind
+    /// a crash what was told of the old one would be told under the numbers of the new one.
     fn put_row(&self, name: &str, group: &mut KeptGroup, going: &Going) -> Result<Vec<IdHash>> {
         let had = group.overview_octets;
-        self.table.change(false, |change| {
+        let is_another = going.below == Some(u64::MAX);
+        self.table.change(is_another, |change| {
             let mut gone = Vec::new();
             if let Some(below) = going.below {
                 let octets = self.let_go(change, (name, below), &mut gone)?;
@@ -330,8 +332,13 @@ impl Keep {
         }
     }
 
-    /// The server says that there is no such group.
+    /// The server says that there is no such group, or another one: that is durable if anything was kept of it.
     pub fn remove_group(&self, name: &str) {
+        self.renew_group(name, true);
+    }
+
+    /// Nothing that is kept of a group is right any more.
+    pub(super) fn renew_group(&self, name: &str, is_durable: bool) {
         let _changing = self.changing.lock();
         let (was_known, is_unread) = {
             let mut groups = self.groups.lock();
@@ -341,7 +348,7 @@ impl Keep {
         if !is_noted {
             return;
         }
-        let changed = self.table.change(false, |change| {
+        let changed = self.table.change(is_durable, |change| {
             let mut gone = Vec::new();
             self.let_go(change, (name, u64::MAX), &mut gone)?;
             change.remove_group(name)?;
@@ -352,10 +359,10 @@ impl Keep {
         self.forget_in_memory(&gone, Some((name, u64::MAX)));
     }
 
-    /// These groups go, with their overview, and these articles: all of it, or nothing.
+    /// These groups go, with their overview, and these articles: all of it, or nothing, and for good when this returns.
     pub(super) fn let_all_go(&self, names: HashSet<Box<str>>, mut ids: Vec<IdHash>) -> Result<()> {
         let _changing = self.changing.lock();
-        let gone = self.table.change(false, |change| {
+        let gone = self.table.change(true, |change| {
             change.forget(&ids)?;
             for name in &names {
                 self.let_go(change, (name, u64::MAX), &mut ids)?;

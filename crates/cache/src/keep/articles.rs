@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, ErrorKind};
@@ -48,12 +48,18 @@ pub struct Fetched {
 #[derive(Debug)]
 pub(super) struct Articles {
     store: Store,
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
     /// What names its files.
     spool: [u8; 16],
     sequence: u64,
     segment_octets: u64,
-    /// Octets of all segments that may be there before more is placed.
+    /// Octets of all segments that may be there.
     octets_max: u64,
+    /// Octets of all segments as room was made last: nothing goes for a disk that has no more room until one was begun since.
+    settled_octets: u64,
+    /// That the disk has not the room that the settings say was told.
+    is_told: bool,
     /// Articles of more octets are large; 0: none is.
     large_octets: u64,
     written: Written,
@@ -122,11 +128,8 @@ fn row_of(token: Token, kept: &Kept, now: UnixTime) -> Row {
     }
 }
 
-/// How many octets of segments may be there before more is placed: one more is there while the next batch has not come, and one for
-/// what of the oldest is placed again.
-const fn octets_max(settings: &KeepSettings, segment: u64) -> u64 {
-    settings.octets.saturating_sub(2 * segment)
-}
+/// So many segments may be begun before anything goes: one by what comes, and one for what of the oldest is placed again.
+const AHEAD: u64 = 2;
 
 fn store_config(settings: &KeepSettings, segment: u64) -> StoreConfig {
     let set = |name: &str| SetConfig {
@@ -135,7 +138,7 @@ fn store_config(settings: &KeepSettings, segment: u64) -> StoreConfig {
         directory: Some(settings.directory.join(name)),
         segment_octets: segment,
         // What both have together is looked after here.
-        keep_octets: Some(octets_max(settings, segment)),
+        keep_octets: Some(settings.octets.saturating_sub(AHEAD * segment)),
         // Those in memory are kept in front of the store.
         recent_octets: Some(0),
         ..SetConfig::default()
@@ -178,10 +181,14 @@ impl Articles {
         store.resume(&marks, Sequence(sequence))?;
         let articles = Self {
             store,
+            disk: Arc::clone(disk),
+            directory: settings.directory.clone(),
             spool,
             sequence,
             segment_octets: segment,
-            octets_max: octets_max(settings, segment),
+            octets_max: settings.octets,
+            settled_octets: 0,
+            is_told: false,
             large_octets: settings.large_octets,
             written: Written::default(),
         };
@@ -232,8 +239,8 @@ impl Articles {
         self.written
     }
 
-    /// Drops what there is too much of; what is wanted of it stays, and what is pinned.  Where the disk is full one segment goes, for
-    /// who comes next to see whether that was enough.
+    /// Drops what there is too much of; what is wanted of it stays, and what is pinned, but for a whole round that made no room.  Where the
+    /// disk is full one segment goes, for who comes next to see whether that was enough.
     fn make_room(
         &mut self,
         table: &Table,
@@ -244,24 +251,60 @@ impl Articles {
         // From where something went last, if that made no room.
         let mut in_vain = None;
         let mut has_gone = false;
+        let mut turns = self.octets() / self.segment_octets;
         loop {
-            let before = self.octets();
-            if has_gone && before <= self.octets_max {
-                return Ok(());
+            let (before, free) = (self.octets(), self.free());
+            let is_short = self.is_short(pins);
+            let is_too_much = is_short || before.saturating_add(self.ahead(pins)) > self.octets_max;
+            if has_gone && !is_too_much {
+                break;
             }
             self.store.reservations(Some(now), &mut dropping);
-            if dropping.is_empty() && before > self.octets_max {
+            if dropping.is_empty() && is_too_much {
                 dropping.extend(self.least_wanted(table, (wanted, pins), in_vain)?);
             }
             let Some(buffer) = dropping.first().map(|it| it.buffer) else {
-                return Ok(());
+                break;
             };
-            for reservation in dropping.drain(..) {
-                self.go(table, (wanted, pins), reservation, now)?;
+            if is_short && !std::mem::replace(&mut self.is_told, true) {
+                self.tell_of_disk(free);
             }
-            has_gone = true;
-            in_vain = (self.octets() >= before).then_some(buffer);
+            for reservation in dropping.drain(..) {
+                self.go(table, (wanted, pins), (reservation, turns > 0), now)?;
+            }
+            (has_gone, turns) = (true, turns.saturating_sub(1));
+            let is_less = self.octets() < before;
+            in_vain = (!is_less).then_some(buffer);
+            if is_less && self.free() <= free {
+                // Whoever takes the room that this gives is not given all of it.
+                self.settled_octets = self.octets();
+            }
         }
+        self.settled_octets = self.octets();
+        Ok(())
+    }
+
+    /// Octets of the segments that may be begun before anything goes.  Of one that is full of what is pinned not all may fit into one that
+    /// is begun for it: with pins there is room for another.
+    fn ahead(&self, pins: &Pins) -> u64 {
+        (AHEAD + u64::from(!pins.are_none())) * self.segment_octets
+    }
+
+    /// Whether the disk has no room for those, and for as much as a segment beside them, which is the table's, since one was begun.
+    fn is_short(&self, pins: &Pins) -> bool {
+        let least = self.ahead(pins) + self.segment_octets;
+        self.octets() > self.settled_octets && self.free() < least
+    }
+
+    fn tell_of_disk(&self, free: u64) {
+        let (directory, octets) = (self.directory.display(), self.octets_max);
+        tracing::warn!(target: "newsreel::cache", %directory, octets, free, "the disk has less room than `cache.octets`: articles go earlier, \
+            and no more than half of what it has for them stays for pins; give it more, or make `cache.octets` smaller");
+    }
+
+    /// Octets that are free on the disk; where that cannot be told there is room.
+    fn free(&self) -> u64 {
+        self.disk.free_bytes(&self.directory).unwrap_or(u64::MAX)
     }
 
     /// Octets of all segments.
@@ -306,13 +349,14 @@ impl Articles {
         Ok(least.map(|(_, reservation)| reservation))
     }
 
-    /// Drops what lies below a position; what is wanted of it stays, and what is pinned.  Where that cannot be placed again nothing
-    /// goes, unless the disk is full: then it is placed where the segment was.
+    /// Drops what lies below a position; what is wanted of it stays, and what is pinned, where it may.  Where that cannot be placed again
+    /// nothing goes, unless the disk is full: then it is placed where the segment was.  Only then, where others took the room that was
+    /// left for it, is it for a moment nowhere but in memory: nothing else could go for it.
     fn go(
         &mut self,
         table: &Table,
         (wanted, pins): (&Wanted, &Pins),
-        reservation: Reservation,
+        (reservation, may_stay): (Reservation, bool),
         now: UnixTime,
     ) -> Result<()> {
         let floor = reservation.up_to.one_cycle_before();
@@ -320,13 +364,15 @@ impl Articles {
         let going = table.articles_below(reservation.buffer, floor)?;
         let ids: Vec<IdHash> = going.iter().map(|(id, _)| *id).collect();
         let pinned = self.pinned(&going, pins);
-        let again_max = self.again_octets_max(reservation.buffer);
         let stay = Stay {
             pinned: &pinned,
-            pinned_octets_max: pins.room(set, floor).min(again_max),
+            pinned_octets_max: pins.room((set, floor), self.pinned_octets_max()),
             segment_octets: self.segment_octets,
         };
-        let (staying, for_pins) = wanted.staying(going, &stay);
+        let (staying, for_pins) = match may_stay {
+            true => wanted.staying(going, &stay),
+            false => Default::default(),
+        };
         let (reader, mut memory, mut stayed) = (self.reader(), Vec::new(), HashSet::new());
         let staying = staying.into_iter().filter_map(|(id, row)| {
             let read = reader.read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
@@ -358,15 +404,12 @@ impl Articles {
         }
     }
 
-    /// How much of a segment that goes may be placed again: all of it where the newest one has room enough that no more than one
-    /// is begun for it.
-    fn again_octets_max(&self, buffer: BufferId) -> u64 {
-        let marks = self.marks();
-        let newest = marks.iter().find(|it| it.buffer == buffer);
-        match newest.is_none_or(|it| it.end.offset() <= self.segment_octets / 4 * 3) {
-            true => self.segment_octets,
-            false => self.segment_octets / 2,
-        }
+    /// How much may stay for pins on this disk: half of what it has for articles, and room beside that for one segment of others, those
+    /// that are begun before anything goes, and the table.
+    fn pinned_octets_max(&self) -> u64 {
+        let on_disk = self.octets().saturating_add(self.free());
+        let others = (AHEAD + 3) * self.segment_octets;
+        (on_disk / 2).min(on_disk.saturating_sub(others))
     }
 
     /// Those of a segment's articles that are pinned, as their own headers say.
@@ -412,7 +455,7 @@ impl Articles {
                 without_room.push(again);
                 continue;
             }
-            // In its own set, whatever its size: no more than one segment is begun for all that stay.
+            // In its own set, whatever its size: hardly more than one segment is begun for all that stay.
             let (set, place) = (again.row.token.set(), (&*again.article, again.head_len));
             match self.place_one(set, (&again.id, b""), place, now) {
                 Ok(token) => {

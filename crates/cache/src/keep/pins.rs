@@ -105,11 +105,11 @@ impl Pins {
         groups.any(|group| self.has(group.as_str()))
     }
 
-    /// How many octets more may stay, when what lies below a position of a set goes.
-    pub(super) fn room(&self, set: SetId, floor: Position) -> u64 {
+    /// How many octets more may stay, when what lies below a position of a set goes, and the disk has room for so many in all.
+    pub(super) fn room(&self, (set, floor): (SetId, Position), on_disk: u64) -> u64 {
         let all: u64 = self.state.lock().stayed.values().sum();
-        self.octets_max
-            .saturating_sub(all - self.stayed_below(set, floor))
+        let others = all - self.stayed_below(set, floor);
+        self.octets_max.min(on_disk).saturating_sub(others)
     }
 
     /// How many octets stay below a position of a set.

@@ -326,15 +326,11 @@ fn what_is_pinned_in_both_sets_leaves_room_for_others() {
     }
     come(&disk, &keep, 2000..5000, 9000);
     come(&disk, &keep, 6000..7000, 60_000);
-    // Where they lie close together not all of them can be written again.
-    let there = pinned
-        .iter()
-        .filter(|it| keep.has_article(&it.hash))
-        .count();
-    assert!(there >= pinned.len() / 2, "{there} of {}", pinned.len());
+    assert!(pinned.iter().all(|it| keep.has_article(&it.hash)));
     let figures = keep.figures();
     assert!(figures.pinned_octets <= figures.pinned_octets_max);
-    assert!(count(&keep, 6900..7000, 60_000) == 100);
+    // What shares its segment with what is pinned may go earlier.
+    assert!(count(&keep, 6900..7000, 60_000) >= 95);
 }
 
 /// A cache of a version that kept all articles together goes on, and what it had stays.

@@ -212,3 +212,135 @@ fn what_could_not_be_written_has_not_come() {
     let figures = keep.figures();
     assert_eq!((figures.written.came, figures.wanted_octets), (0, 0));
 }
+
+/// No more than half a segment of it was placed again, so the rest went, with room for ten times as much.
+#[test]
+fn what_is_pinned_stays_where_the_newest_segment_is_nearly_full() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    let mine = pinned(&keep, 1..=16, 62_000);
+    for n in 100..130 {
+        keep.keep(&[article(&keep, n, 900_000)], NOW);
+        assert_eq!(readable(&keep, &mine), 16, "{n}");
+        assert!(segments(&*disk) as u64 <= KeepSettings::OCTETS_MIN >> 20);
+    }
+    assert!(keep.has_article(&article(&keep, 129, 900_000).hash));
+}
+
+/// A cache that may keep more than its disk has room for.
+const SMALL_DISK_OCTETS: u64 = 12 << 20;
+
+/// Segments took the last of it, and the table could not be written any more: nothing was kept until somebody made room.
+#[test]
+fn on_a_small_disk_there_is_room_for_the_table() {
+    let memory = MemoryDisk::with_capacity(SMALL_DISK_OCTETS);
+    let disk: Arc<dyn Disk> = Arc::new(memory);
+    let keep = open_on(&disk, 4 * KeepSettings::OCTETS_MIN);
+    let mine = pinned(&keep, 1..=20, 20_000);
+    let name: Arc<str> = "misc.test".into();
+    for n in 0..600 {
+        come(&keep, 100 + n..101 + n);
+        let high = 10 + n * 10;
+        keep.put_group(&name, group(1, high, n));
+        tell(&keep, &name, high - 9, high, 100);
+        keep.checkpoint();
+        assert!(!keep.figures().is_broken, "{n}");
+        assert_eq!(readable(&keep, &mine), 20, "{n}");
+    }
+    assert_eq!(readable(&keep, &some(&keep, 680..700)), 20);
+}
+
+/// It was in memory only between the going of its segment and its being placed again, and a kill then lost it.
+#[test]
+fn on_a_small_disk_what_is_pinned_outlives_a_crash_at_any_moment() {
+    let octets = 2 * KeepSettings::OCTETS_MIN;
+    let memory = MemoryDisk::with_capacity(SMALL_DISK_OCTETS);
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let keep = open_on(&disk, octets);
+    let mine = pinned(&keep, 1..=20, 20_000);
+    let (mut n, mut turns) = (100, 0);
+    while turns < 3 {
+        keep.checkpoint();
+        let (before, again) = (memory.crash(0), keep.figures().written.again);
+        come(&keep, n..n + 1);
+        if keep.figures().written.again > again {
+            turns += 1;
+            crashed_at_each_change(&before, octets, n, &mine);
+        }
+        n += 1;
+        assert!(n < 1000, "nothing that is pinned is placed again");
+    }
+}
+
+/// Two articles come, and the power goes at each change of the disk that their coming makes: these are there all the same.
+fn crashed_at_each_change(before: &MemoryDisk, octets: u64, n: u64, mine: &[Fetched]) {
+    for change in 1.. {
+        let memory = before.crash(0);
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let keep = open_on(&(Arc::new(faulty.clone()) as _), octets);
+        faulty.stop_at_change(faulty.counts().changes() + change);
+        come(&keep, n..n + 2);
+        if !faulty.stopped() {
+            assert!(change > 10, "{change}");
+            return;
+        }
+        let again = open_on(&(Arc::new(memory.crash(change)) as _), octets);
+        assert_eq!(readable(&again, mine), mine.len(), "{n}, {change}");
+    }
+}
+
+/// What was said to have gone was there again.
+#[test]
+fn what_is_let_go_stays_away_behind_a_crash() {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+    let name: Arc<str> = "my.group".into();
+    let mine = pinned(&keep, 1..=9, 900);
+    keep.put_group(&name, group(1, 9, 5));
+    tell(&keep, &name, 1, 9, 10);
+    keep.checkpoint();
+    let first = id(1);
+    let first = [MessageId::parse(first.as_bytes()).unwrap()];
+    let there_again = || {
+        let again = open_on(&(Arc::new(memory.crash_losing_all()) as _), 8 << 20);
+        let has_group = again.group(&name).is_some();
+        (
+            has_group,
+            known(&again, &name).len(),
+            readable(&again, &mine),
+        )
+    };
+    assert_eq!(there_again(), (true, 9, 9));
+    assert_eq!(
+        keep.drop_kept(&|_| false, &first, false).unwrap().articles,
+        1
+    );
+    assert_eq!(there_again(), (true, 9, 8));
+    assert_eq!(keep.drop_kept(&|_| true, &[], false).unwrap().articles, 8);
+    assert_eq!(there_again(), (false, 0, 0));
+}
+
+/// Its old lines were told under new numbers, once it had grown past them.
+#[test]
+fn that_a_group_is_another_one_is_known_behind_a_crash() {
+    for is_gone in [false, true] {
+        let memory = MemoryDisk::new();
+        let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+        let keep = open_on(&disk, KeepSettings::OCTETS_MIN);
+        let name: Arc<str> = "misc.test".into();
+        keep.put_group(&name, group(1, 20, 5));
+        tell(&keep, &name, 1, 20, 10);
+        let old: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 900)).collect();
+        keep.keep(&old, NOW);
+        keep.checkpoint();
+        match is_gone {
+            true => keep.remove_group(&name),
+            false => keep.put_group(&name, group(1, 3, 6)),
+        }
+        let again = open_on(&(Arc::new(memory.crash_losing_all()) as _), 8 << 20);
+        again.put_group(&name, group(1, 30, 7));
+        assert_eq!(known(&again, &name), [], "{is_gone}");
+        assert_eq!(readable(&again, &old), 0, "{is_gone}");
+    }
+}

@@ -235,8 +235,10 @@ impl Table {
             Ok(Err(fault)) => (fault.to_string(), is_fault_of_disk(&fault)),
             Err(_) => ("it is damaged".to_owned(), false),
         };
-        // It is not opened again while it is held here: what breaks is the one that failed.
-        if !self.is_broken.swap(true, Ordering::AcqRel) {
+        // Another may have taken the place of one that is damaged.
+        let is_used = |held: &Arc<Database>| Arc::ptr_eq(held, &database);
+        let is_used = self.database.read().as_ref().is_some_and(is_used);
+        if is_used && !self.is_broken.swap(true, Ordering::AcqRel) {
             self.broke(&why, is_of_disk);
         }
         give_up(database);

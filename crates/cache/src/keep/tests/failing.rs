@@ -529,7 +529,7 @@ fn a_table_that_is_damaged_meanwhile_begins_anew_and_pins_stay() {
         match how {
             "zeros" => memory.corrupt(table, 4096, &vec![0; len as usize - 4096]),
             "others" => {
-                let octets = (4096..len).map(|at| (at * at >> 7) as u8 ^ 0x5a);
+                let octets = (4096..len).map(|at| ((at * at) >> 7) as u8 ^ 0x5a);
                 memory.corrupt(table, 4096, &octets.collect::<Vec<_>>())
             }
             _ => file.set_len(len / 4),

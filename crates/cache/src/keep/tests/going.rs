@@ -336,7 +336,7 @@ fn that_a_group_is_another_one_is_known_behind_a_crash() {
         keep.checkpoint();
         match is_gone {
             true => keep.remove_group(&name),
-            false => keep.put_group(&name, group(1, 3, 6)),
+            false => drop(keep.put_group(&name, group(1, 3, 6))),
         }
         let again = open_on(&(Arc::new(memory.crash_losing_all()) as _), 8 << 20);
         again.put_group(&name, group(1, 30, 7));

@@ -295,6 +295,18 @@ impl Error {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
+    /// Whether it may not be written, for whatever reason: it may be read all the same.
+    #[must_use]
+    pub fn is_unwritable(&self) -> bool {
+        let is_so = |kind| {
+            matches!(
+                kind,
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            )
+        };
+        matches!(self, Self::Io { source, .. } if is_so(source.kind()))
+    }
+
     /// The error without its details.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {

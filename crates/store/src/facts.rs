@@ -115,8 +115,8 @@ pub struct PlannedBuffer {
     pub was_made: bool,
     /// ... and let it go: the name is not given again.
     pub was_dropped: bool,
-    /// Octets that are free where it lies, or will.
-    pub free_octets: u64,
+    /// Octets that are free where it lies, or will; none for a device, which is all there is.
+    pub free_octets: Option<u64>,
 }
 
 /// The oldest article that is alive in a buffer.

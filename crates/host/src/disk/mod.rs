@@ -215,6 +215,16 @@ pub trait File: Send + Sync + Debug {
         Ok(true)
     }
 
+    /// Its number on its file system where some name leads to it, be it another than its path; none: it has no name any more.
+    fn named_inode(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Whether it is a device that the kernel lets nobody write to, also who opened it for that.
+    fn is_read_only(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Cuts or extends with zeros.
     fn set_len(&self, len: u64) -> Result<()>;
 

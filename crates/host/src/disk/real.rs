@@ -646,6 +646,27 @@ impl File for RealFile {
         leads_to(&ours, fs::metadata(&self.path)).map_err(wrong)
     }
 
+    fn named_inode(&self) -> Result<Option<u64>> {
+        let facts = self.file.metadata();
+        let facts = facts.map_err(|e| Error::from_io(Op::Stat, &self.path, e))?;
+        Ok((facts.nlink() > 0).then_some(facts.ino()))
+    }
+
+    fn is_read_only(&self) -> Result<bool> {
+        let facts = self.file.metadata();
+        let facts = facts.map_err(|e| Error::from_io(Op::Stat, &self.path, e))?;
+        if !facts.file_type().is_block_device() {
+            return Ok(false);
+        }
+        let (major, minor) = (
+            rustix::fs::major(facts.rdev()),
+            rustix::fs::minor(facts.rdev()),
+        );
+        // Where that is not mounted nobody tells.
+        let said = read_small(Path::new(&format!("/sys/dev/block/{major}:{minor}/ro")));
+        Ok(said.is_ok_and(|said| said.trim_end() == "1"))
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.file
             .set_len(len)

@@ -45,6 +45,8 @@ pub(crate) struct Buffer {
     pub(crate) has_fills: AtomicBool,
     /// What people should know of it.
     complaints: Complaints,
+    /// It was told of a file that it is not there, which may be mended since.
+    pub(super) misses_file: AtomicBool,
     pub(crate) read_only: bool,
     /// Stretches of which the log knows and that are not there.
     pub(crate) lacks: Mutex<Vec<Range<Position>>>,
@@ -118,6 +120,7 @@ impl Buffer {
             is_rescued: parts.is_rescued,
             has_fills: AtomicBool::new(false),
             complaints: Complaints::from(parts.complaint),
+            misses_file: AtomicBool::new(false),
             read_only: parts.read_only,
             lacks: Mutex::default(),
             retired: AtomicBool::new(false),
@@ -287,7 +290,7 @@ impl Buffer {
         self.sync(from..=end, given_up)?;
         // What was made, or synced by its directory, may be in the place of that.
         self.look()?;
-        self.unless_removed(from..=end)?;
+        self.unless_unfit(from..=end)?;
         self.unsynced_from.store(u32::MAX, Ordering::SeqCst);
         Ok(())
     }

@@ -95,6 +95,24 @@ pub(crate) fn read_headers(file: &dyn File) -> Result<Headers> {
     })
 }
 
+/// Where a file system has its mark, and how that looks; the types that are called by it.
+const FILE_SYSTEMS: [(u64, &[u8], &str); 3] = [
+    (0, b"XFSB", "xfs"),
+    (1080, &[0x53, 0xef], "ext2, ext3 or ext4"),
+    (65_600, b"_BHRfS_M", "btrfs"),
+];
+
+/// The file system that seems to be in a file that has no header of ours, by its mark.
+pub(crate) fn file_system(file: &dyn File) -> Option<&'static str> {
+    let has = |(at, mark): (u64, &[u8])| {
+        let mut octets = vec![0; mark.len()];
+        file.read_exact_at(&mut octets, at).is_ok() && octets == mark
+    };
+    let mut known = FILE_SYSTEMS.iter();
+    let found = known.find(|(at, mark, _)| has((*at, *mark)));
+    found.map(|(_, _, name)| *name)
+}
+
 /// What to do about a file whose headers cannot be used.
 pub(crate) fn left_as_it_is(why: &str) -> String {
     format!(

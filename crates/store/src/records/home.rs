@@ -44,6 +44,20 @@ impl<'a> Deref for FileRef<'a> {
     }
 }
 
+/// Where a file can be copied from to which its path leads no more.
+pub(crate) fn lies_at(file: &dyn File) -> String {
+    match file.named_inode() {
+        Ok(Some(inode)) => {
+            format!("it has a name on its file system still (`find -inum {inode}` there)")
+        }
+        // Where nobody can tell it may be there all the same.
+        _ => format!(
+            "copied from `/proc/{}/fd`, marked as deleted",
+            std::process::id()
+        ),
+    }
+}
+
 /// The directory with the files of a buffer is not there, or its one file.
 #[derive(Debug)]
 pub(crate) struct Away {
@@ -73,9 +87,9 @@ pub(crate) trait Home: Send + Sync + Debug {
         Ok(())
     }
 
-    /// Why what was written in these cycles is lost with the process though its directory is there: a file of theirs is open, and no path
-    /// leads to it any more.
-    fn removed(&self, _cycles: RangeInclusive<u32>) -> Option<String> {
+    /// Why what was written in these cycles is lost though its directory is there: a file of theirs is open, and no path leads to it any
+    /// more, or it was cut.
+    fn unfit(&self, _cycles: RangeInclusive<u32>) -> Option<String> {
         None
     }
 

@@ -43,6 +43,11 @@ enum Liveness {
     Ignored,
 }
 
+/// What is told of a file that is not where it should be begins with this.
+fn not_there(path: &Path) -> String {
+    format!("{} is not there", path.display())
+}
+
 /// Where an article lies in the file with this key, as a card in the catalogue of another spool says that.
 pub(crate) fn place_name(key: &dyn Display, token: &Token) -> String {
     let digits = token.as_bytes().iter();
@@ -357,19 +362,26 @@ impl Buffer {
                 }
                 Err(why)
             }
-            file => Ok(file?),
+            file => {
+                let file = file?;
+                if self.misses_file.load(Ordering::Relaxed) {
+                    self.is_mended(&not_there(file.path()));
+                }
+                Ok(file)
+            }
         }
     }
 
-    /// Tells of a file that somebody has removed.
+    /// Tells of a file that somebody has removed, until it is read again.
     fn tell_missing(&self, path: &Path) {
         let why = format!(
-            "{} is not there, though nothing here removed it: what was in there is lost if somebody removed it, and not served until it \
+            "{}, though nothing here removed it: what was in there is lost if somebody removed it, and not served until it \
              is put back; see `newsreel store scrub` for what is lost",
-            path.display()
+            not_there(path)
         );
         tracing::error!(buffer = self.name, "{why}");
         self.complain(why);
+        self.misses_file.store(true, Ordering::Relaxed);
     }
 
     /// The header of the article that begins here.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode, read_whole};
 use newsreel_store::conformance::{Log, Logged, Rig, config_of};
 use newsreel_store::{Access, BufferFacts, Marks, Reservation, ScanRange, Scanned, StoreConfig};
 use newsreel_wire::{BufferId, Position, Sequence, Token};
@@ -587,6 +587,47 @@ fn a_file_that_was_cut_is_called_so_without_its_headers() {
         assert!(error.contains("it was cut"), "{error}");
     }
     assert_eq!(file.len().unwrap(), 1 << 20);
+}
+
+/// It was told as a buffer that is lost.
+#[test]
+fn a_file_system_in_the_place_of_a_buffer_is_called_so_and_left_alone() {
+    let config = config_of("cnfs", 1 << 20);
+    let path = Path::new("/spool/buffers/C0");
+    let marks: [(u64, &[u8], &str); 3] = [
+        (0, b"XFSB", "xfs"),
+        (1080, &[0x53, 0xef], "ext2, ext3 or ext4"),
+        (65_600, b"_BHRfS_M", "btrfs"),
+    ];
+    for (at, mark, name) in marks {
+        for had_buffer in [false, true] {
+            let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+            let mut log = Log::default();
+            let mode = match had_buffer {
+                true => {
+                    let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+                    rig.place(1, 3000).unwrap();
+                    rig.checkpoint().unwrap();
+                    log = rig.log.clone();
+                    OpenMode::ReadWrite
+                }
+                false => {
+                    disk.create_dir_all(path.parent().unwrap()).unwrap();
+                    OpenMode::CreateNew
+                }
+            };
+            let file = disk.open(path, mode).unwrap();
+            file.set_len(1 << 20).unwrap();
+            file.write_at(&[0; 8192], 0).unwrap();
+            file.write_at(mark, at).unwrap();
+            let before = read_whole(disk.as_ref(), path, 1 << 20).unwrap();
+            let opened = Rig::recover(Arc::clone(&disk), &config, log, Access::Write);
+            let error = opened.unwrap_err().to_string();
+            let told = format!("a file system ({name}) seems to be there: nothing was written");
+            assert!(error.contains(&told), "{error}");
+            assert!(read_whole(disk.as_ref(), path, 1 << 20).unwrap() == before);
+        }
+    }
 }
 
 /// In the place of a buffer lies something without a record of one: nothing of it is touched.

@@ -32,7 +32,8 @@ fn a_cyclic_buffer_takes_nothing_once_its_file_was_removed_or_replaced() {
         assert!(rig.commit().is_err(), "{is_replaced}");
         let facts = rig.reader.buffers()[0].facts();
         let why = facts.suspended.unwrap();
-        assert!(why.contains("was removed, or another file"), "{why}");
+        assert!(why.contains("was removed or renamed, or"), "{why}");
+        assert!(why.contains("it has a name"), "{why}");
         // What it had is read still.
         let token = rig.log.articles().next().unwrap().token;
         let mut memory = Vec::new();
@@ -56,6 +57,8 @@ fn a_segment_that_was_removed_is_told_of_once_it_is_asked_for() {
     let tokens: Vec<_> = rig.log.articles().map(|logged| logged.token).collect();
     let dir = Path::new("/spool/segments").join(&config.sets[0].name);
     let paths = ["00000002.seg", "00000003.seg"].map(|name| dir.join(name));
+    let disk: Arc<dyn Disk> = Arc::clone(&memory) as _;
+    let octets = read_whole(disk.as_ref(), &paths[0], 2 * ROOM as usize).unwrap();
     for path in &paths {
         memory.remove(path).unwrap();
     }
@@ -73,16 +76,23 @@ fn a_segment_that_was_removed_is_told_of_once_it_is_asked_for() {
     assert!(matches!(read(2), Err(ReadError::Gone)));
     assert!(matches!(read(3), Err(ReadError::Gone)));
     let told = buffer.facts().complaint.unwrap();
-    for path in paths {
+    for path in &paths {
         let is_told = told.contains(&format!("{} is not there", path.display()));
         assert!(is_told, "{told}");
     }
+    // One that is put back is not told of any more once it is read.
+    replace_file(disk.as_ref(), &paths[0], &octets).unwrap();
+    assert!(matches!(read(2), Ok(())));
+    let told = buffer.facts().complaint.unwrap();
+    assert!(!told.contains("00000002.seg"), "{told}");
+    assert!(told.contains("00000003.seg is not there"), "{told}");
 }
 
-/// All that came before the next segment was acknowledged, and gone at the next start.
+/// All that came before the next segment was acknowledged, and gone at the next start.  Of one with another name it was said that it is
+/// marked as deleted.
 #[test]
 fn nothing_is_acknowledged_that_went_into_a_segment_that_was_removed() {
-    for is_replaced in [false, true] {
+    for (is_replaced, is_linked) in [(false, false), (true, false), (false, true)] {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let config = config_of("segment", ROOM);
@@ -97,6 +107,9 @@ fn nothing_is_acknowledged_that_went_into_a_segment_that_was_removed() {
         feed(&mut rig, ROOM / 8);
         let segments = dir.path().join("segments").join(&config.sets[0].name);
         let path = segments.join("00000001.seg");
+        if is_linked {
+            RealDisk.link(&path, &dir.path().join("aside")).unwrap();
+        }
         RealDisk.remove(&path).unwrap();
         if is_replaced {
             replace_file(&RealDisk, &path, &[0; 5000]).unwrap();
@@ -106,7 +119,9 @@ fn nothing_is_acknowledged_that_went_into_a_segment_that_was_removed() {
         let facts = rig.reader.buffers()[0].facts();
         assert_eq!(facts.suspended, None);
         let why = facts.complaint.unwrap();
-        assert!(why.contains("was removed, or another file"), "{why}");
+        assert!(why.contains("was removed or renamed, or"), "{why}");
+        assert_eq!(why.contains("marked as deleted"), !is_linked, "{why}");
+        assert_eq!(why.contains("find -inum"), is_linked, "{why}");
         assert!(RealDisk.exists(&segments.join("00000002.seg")).unwrap());
         // What came before is there as long as nobody closes it.
         assert_eq!(rig.read_all().gone, 0);
@@ -182,4 +197,26 @@ fn a_cyclic_buffer_takes_nothing_once_its_file_was_cut() {
     let mut rig = recovered(&rig, &config).unwrap();
     rig.place(9000, ARTICLE).unwrap();
     rig.commit().unwrap();
+}
+
+/// What came behind its end was acknowledged, and nobody but a read or the scrub told of it.
+#[test]
+fn nothing_more_is_written_to_a_segment_that_was_cut() {
+    let memory = Arc::new(MemoryDisk::new());
+    let config = config_of("segment", ROOM);
+    let mut rig = Rig::new(Arc::clone(&memory) as Arc<dyn Disk>, &config).unwrap();
+    feed(&mut rig, ROOM / 8);
+    let dir = Path::new("/spool/segments").join(&config.sets[0].name);
+    let path = dir.join("00000001.seg");
+    let file = memory.open(&path, OpenMode::ReadWrite).unwrap();
+    file.set_len(5000).unwrap();
+    rig.place(9000, ARTICLE).unwrap();
+    assert_eq!(rig.commit_with_repair(), Some(1));
+    let facts = rig.reader.buffers()[0].facts();
+    assert_eq!(facts.suspended, None);
+    let why = facts.complaint.unwrap();
+    assert!(why.contains("00000001.seg was cut: it has"), "{why}");
+    assert!(memory.exists(&dir.join("00000002.seg")).unwrap());
+    let rig = recovered(&rig, &config).unwrap();
+    rig.read(rig.log.articles().last().unwrap()).unwrap();
 }

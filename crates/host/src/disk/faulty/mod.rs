@@ -409,6 +409,14 @@ impl File for FaultyFile {
         self.inner.is_in_place()
     }
 
+    fn named_inode(&self) -> Result<Option<u64>> {
+        self.inner.named_inode()
+    }
+
+    fn is_read_only(&self) -> Result<bool> {
+        self.inner.is_read_only()
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.strike(Op::SetLen, 0, len)?;
         self.inner.set_len(len)

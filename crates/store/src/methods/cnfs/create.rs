@@ -71,6 +71,10 @@ pub(super) fn check_blank(file: &dyn File, owner: &Owner<'_>) -> Result<()> {
     if len < owner.config.octets {
         return Err(owner.too_short(len));
     }
+    if file.is_read_only()? {
+        return Err(owner.wrong("it is a device that is read-only, so no buffer can be made of it"));
+    }
+    owner.no_file_system(file)?;
     for from in [0, len.saturating_sub(ENDS)] {
         let mut octets = vec![0; in_memory(ENDS.min(len - from))];
         file.read_exact_at(&mut octets, from)?;

@@ -20,8 +20,8 @@ use crate::records::buffer::{Buffer, Parts};
 use crate::records::format::{FileHeader, FileKey, Hints, Narrowing};
 use crate::records::geometry::Geometry;
 use crate::records::gone::Gone;
-use crate::records::headers::{Headers, ONE_DAMAGED, Written, read_headers};
-use crate::records::home::{Away, FileRef, Kind};
+use crate::records::headers::{Headers, ONE_DAMAGED, Written, file_system, read_headers};
+use crate::records::home::{Away, FileRef, Kind, lies_at};
 use crate::records::memory::Pool;
 use crate::records::packing::has_dictionary;
 use crate::records::recent::Recent;
@@ -61,12 +61,39 @@ impl Owner<'_> {
         Ok(())
     }
 
+    /// Refuses what has no header of ours and seems to hold a file system.
+    pub(super) fn no_file_system(&self, file: &dyn File) -> Result<()> {
+        file_system(file).map_or(Ok(()), |found| {
+            Err(self.wrong(format!(
+                "a file system ({found}) seems to be there: nothing was written. Correct the path; if nobody needs what is there, overwrite its \
+                 first and last mebibyte with zeros (`dd if=/dev/zero`), or all of it (`blkdiscard --zeroout`)"
+            )))
+        })
+    }
+
     /// A device, or a file that is to become a buffer, has room for so many octets only.
     pub(super) fn too_short(&self, len: u64) -> Error {
         self.wrong(format!(
             "it has room for {len} octets, the configuration says {}; set `octets` to what there is",
             self.config.octets
         ))
+    }
+
+    /// What helps where it cannot be written, as this says.
+    fn read_only(&self, why: &str) -> String {
+        format!(
+            "{why}. If that is meant, say `read_only = true` in the [[buffer]] {}; else make it writable, and start the server again",
+            self.config.name
+        )
+    }
+
+    /// Takes a buffer out of use that lies on a device which is read-only.
+    fn suspend(&self, buffer: &Buffer) {
+        let why = self.read_only(
+            "it is a device that is read-only: nothing can be written to it, and what is in it is read",
+        );
+        tracing::error!(buffer = buffer.name, why, "the buffer is suspended");
+        buffer.suspend(&why);
     }
 
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
@@ -133,7 +160,7 @@ impl Cyclic {
     ) -> Result<Self> {
         owner.check(&header)?;
         let mode = mode_for(read_only);
-        let file = disk.open(owner.path, mode)?;
+        let file = open_to(disk, owner, mode)?;
         let len = file.len()?;
         check_len(owner, &header, len)?;
         check_sizes(owner, &header)?;
@@ -151,13 +178,10 @@ impl Cyclic {
         // More than the buffer has room for is overwritten.
         let room = usize::try_from(geometry.capacity()).unwrap_or(usize::MAX);
         let recent = Recent::new(owner.recent_octets.min(room), Arc::clone(owner.pool));
-        let len_min = match file.is_device()? {
-            true => 0,
-            false => len.min(header.octets),
-        };
+        let len_min = (!file.is_device()?).then(|| len.min(header.octets));
         let home = Arc::new(CyclicFile {
             file,
-            len_min: AtomicU64::new(len_min),
+            len_min: AtomicU64::new(len_min.unwrap_or(0)),
             side: disk.open(owner.path, mode)?,
             key: FileKey::of(&header.uuid),
             starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
@@ -189,6 +213,9 @@ impl Cyclic {
             recent,
             is_cached: owner.config.cached,
         });
+        if !read_only && home.file.is_read_only()? {
+            owner.suspend(&buffer);
+        }
         Ok(Self {
             buffer: Arc::new(buffer),
             file: home,
@@ -341,9 +368,9 @@ impl Home for CyclicFile {
         // Whether it is there is not told by a path that cannot be looked at.
         let why = if !self.file.is_in_place().unwrap_or(true) {
             format!(
-                "{shown} was removed, or another file was put in its place: nothing more is written to it. What was there can be read and copied \
-                 while this server runs (`/proc/{}/fd`, marked as deleted); put it back, and start the server again",
-                std::process::id()
+                "{shown} was removed or renamed, or another file was put in its place: nothing more is written to it. What was there can be \
+                 read while this server runs, and {}; put it back, and start the server again",
+                lies_at(self.file.as_ref())
             )
         } else if let Some((len, octets)) = self.cut() {
             format!(
@@ -593,6 +620,16 @@ impl CyclicFile {
         self.write_both(&mut written, hints)?;
         Ok(Some(format!("{what}; it was written again")))
     }
+}
+
+/// Opens a buffer's file, and says what helps where it may only be read.
+fn open_to(disk: &dyn Disk, owner: &Owner<'_>, mode: OpenMode) -> Result<Arc<dyn File>> {
+    disk.open(owner.path, mode).map_err(|error| match mode {
+        OpenMode::ReadWrite if error.is_unwritable() => {
+            owner.wrong(owner.read_only(&error.to_string()))
+        }
+        _ => error.into(),
+    })
 }
 
 /// How a file is opened that is only read, or not.

@@ -190,9 +190,11 @@ pub(crate) fn planned(
     let plan = |name: &String| {
         let config = configured(&store.buffers, set, name)?;
         let path = path_of(spool_dir, config);
-        let (mut is_there, mut found) = (false, None);
+        let (mut is_there, mut is_device, mut found) = (false, false, None);
         if disk.exists(&path)? {
-            let headers = read_headers(disk.open(&path, OpenMode::Read)?.as_ref())?;
+            let file = disk.open(&path, OpenMode::Read)?;
+            is_device = file.is_device()?;
+            let headers = read_headers(file.as_ref())?;
             is_there = !matches!(headers, Headers::Blank);
             if let Headers::Sound(header, ..) = headers {
                 found = Some(header);
@@ -216,7 +218,10 @@ pub(crate) fn planned(
             beyond_octets: beyond_octets.unwrap_or_default(),
             was_made: register.has(name),
             was_dropped: register.standing(name) == Some(Standing::Dropped),
-            free_octets: disk.free_bytes(lies_in)?,
+            free_octets: match is_device {
+                true => None,
+                false => Some(disk.free_bytes(lies_in)?),
+            },
             path: path.display().to_string(),
         })
     };
@@ -316,6 +321,8 @@ fn open_file(
 
 /// A buffer that this spool had, with a header made again: in memory, until a checkpoint writes it.
 fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str) -> Result<Cyclic> {
+    let file = opening.disk.open(owner.path, OpenMode::Read)?;
+    owner.no_file_system(file.as_ref())?;
     let name = &owner.config.name;
     let lost = |but: &str| {
         let why = format!("{why}, and {but}");
@@ -324,7 +331,6 @@ fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str)
     };
     let id = opening.register.id_of(name);
     let id = id.ok_or_else(|| lost("the spool's register of buffers does not have it"))?;
-    let file = opening.disk.open(owner.path, OpenMode::Read)?;
     let known = opening.register.uuid_of(name);
     let found = rescue::header(file.as_ref(), owner, (id, known))?;
     let found = found.ok_or_else(|| {
@@ -342,6 +348,7 @@ fn blanked(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool) -> Result<
         return Ok(None);
     };
     let file = opening.disk.open(owner.path, OpenMode::Read)?;
+    owner.no_file_system(file.as_ref())?;
     if file.len()? < owner.config.octets {
         return Ok(None);
     }

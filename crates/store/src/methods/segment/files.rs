@@ -25,7 +25,7 @@ use crate::records::Home;
 use crate::records::format::{FileHeader, FileKey, Hints};
 use crate::records::geometry::Geometry;
 use crate::records::headers::{Headers, Written, read_headers, write_twice};
-use crate::records::home::{Away, FileRef, Kind};
+use crate::records::home::{Away, FileRef, Kind, lies_at};
 
 /// The smallest segment, octets.
 pub const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
@@ -374,19 +374,12 @@ impl Home for Segments {
         })
     }
 
-    fn removed(&self, cycles: RangeInclusive<u32>) -> Option<String> {
+    fn unfit(&self, cycles: RangeInclusive<u32>) -> Option<String> {
         let inner = self.inner.lock();
-        let mut open = inner.files.range(cycles);
-        // Whether it is there is not told by a path that cannot be looked at.
-        let is_removed = |file: &Arc<dyn File>| !file.is_in_place().unwrap_or(true);
-        let removed = open.find_map(|(_, held)| held.open.as_ref().filter(|file| is_removed(file)));
-        Some(format!(
-            "{} was removed, or another file was put in its place, while articles were written to it: those that come go to the next one. \
-             What was acknowledged before can be read, and copied, while this server runs (`/proc/{}/fd`, marked as deleted), and is lost \
-             with its end unless the copy is put there before the next start",
-            removed?.path().display(),
-            std::process::id()
-        ))
+        let octets = inner.header.header.octets;
+        let open = inner.files.range(cycles);
+        let mut open = open.filter_map(|(_, held)| held.open.as_ref());
+        open.find_map(|file| removed(file.as_ref()).or_else(|| cut(file.as_ref(), octets)))
     }
 
     fn missing(&self, cycle: u32) -> Option<PathBuf> {
@@ -489,6 +482,31 @@ impl Home for Segments {
         let oldest = cycles.first().map(|cycle| self.start_of(*cycle));
         oldest.unwrap_or_default()
     }
+}
+
+/// What is to be told of a segment to which its path leads no more.
+fn removed(file: &dyn File) -> Option<String> {
+    // Whether it is there is not told by a path that cannot be looked at.
+    if file.is_in_place().unwrap_or(true) {
+        return None;
+    }
+    Some(format!(
+        "{} was removed or renamed, or another file was put in its place, while articles were written to it: those that come go to the next \
+         one. What was acknowledged before can be read while this server runs, and {}; it is lost when the server stops, unless it has its \
+         name again, or a copy has it",
+        file.path().display(),
+        lies_at(file)
+    ))
+}
+
+/// What is to be told of a segment that is shorter than it was made.
+fn cut(file: &dyn File, octets: u64) -> Option<String> {
+    let len = file.len().ok().filter(|len| *len < octets)?;
+    let shown = file.path().display();
+    Some(format!(
+        "{shown} was cut: it has {len} octets, and had {octets}: articles that come go to the next one. What was cut off is lost; \
+         `newsreel store scrub` says what that is"
+    ))
 }
 
 /// The header of the first file of a set.

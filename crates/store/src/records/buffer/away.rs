@@ -36,12 +36,12 @@ impl Buffer {
         })
     }
 
-    /// Looks whether the files are there in which a batch was written; where one is not, nothing more comes into it.
+    /// Looks whether the files are there, and whole, in which a batch was written; where one is not, nothing more comes into it.
     ///
     /// # Errors
     /// That it is not.
-    pub(super) fn unless_removed(&self, cycles: RangeInclusive<u32>) -> Result<()> {
-        let Some(why) = self.home.removed(cycles) else {
+    pub(super) fn unless_unfit(&self, cycles: RangeInclusive<u32>) -> Result<()> {
+        let Some(why) = self.home.unfit(cycles) else {
             return Ok(());
         };
         tracing::error!(buffer = self.name, "{why}");

@@ -105,9 +105,6 @@ pub(crate) fn open(
     let (log, id) = (spool.log(), SpoolId(spool.id));
     let mut stores = Stores::new((config, disk, &spool), access, liveness, progress);
     let mut replay = replay(&mut recovery, &mut applier, &mut stores, from)?;
-    if access == Access::Write {
-        views.sweep()?;
-    }
     if replay.hash_key.is_none() && checkpoint.is_some() {
         // No state behind the checkpoint: the log is older than its views, or that record rots.
         replay.look_back(disk, &log, id)?;
@@ -120,6 +117,10 @@ pub(crate) fn open(
     }
     let mut store = stores.take(&replay)?;
     not_over_articles(&store, &spool, is_new)?;
+    if access == Access::Write {
+        // What refuses a start comes before anything is written.
+        views.sweep()?;
+    }
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
     let (mut writer, journal, mut recovered) = finish(recovery, access)?;
     tell(&recovered);
@@ -234,7 +235,7 @@ fn views_and_log(
     }
 }
 
-/// The views from their last checkpoint.  A manifest that is lost is made again.
+/// The views from their last checkpoint.  A manifest that is lost is made again; where there was none yet, nothing is written.
 fn open_views(
     config: &EngineConfig,
     disk: &Arc<dyn Disk>,
@@ -252,20 +253,33 @@ fn open_views(
             Arc::clone(liveness) as Arc<dyn newsreel_index::Liveness>,
         )
     };
-    match open() {
-        Err(lost @ newsreel_index::Error::ManifestLost { .. }) if access == Access::Write => {
-            let log_from = log_begins(disk, spool)?;
-            let (checkpoint, missing) = Views::regain(Arc::clone(disk), &dir, spool.id, log_from)?;
-            tracing::error!(
-                %lost,
-                checkpoint = checkpoint.0,
-                missing,
-                "it was made again from the sealed files; what is missing of them is rebuilt from the store"
-            );
-            Ok(open()?)
-        }
-        opened => Ok(opened?),
+    let lost = match open() {
+        Err(lost @ newsreel_index::Error::ManifestLost { .. }) => lost,
+        opened => return Ok(opened?),
+    };
+    let log_from = match log_begins(disk, spool) {
+        Err(_) if access == Access::ReadOnly => return Err(lost.into()),
+        log_from => log_from?,
+    };
+    if Views::is_manifest_to_come(Arc::clone(disk), &dir, spool.id, log_from)? {
+        tracing::info!(
+            "the views have no manifest, as behind a kill in their first checkpoint: the log is whole, and all is taken from there"
+        );
+        let (disk, config) = (Arc::clone(disk), config.index.clone());
+        let views = Views::open_anew(disk, &dir, config, spool.id, Arc::clone(liveness) as _)?;
+        return Ok((views, None));
     }
+    if access == Access::ReadOnly {
+        return Err(lost.into());
+    }
+    let (checkpoint, missing) = Views::regain(Arc::clone(disk), &dir, spool.id, log_from)?;
+    tracing::error!(
+        %lost,
+        checkpoint = checkpoint.0,
+        missing,
+        "it was made again from the sealed files; what is missing of them is rebuilt from the store"
+    );
+    Ok(open()?)
 }
 
 /// The log from its oldest segment on, and the sequence at which that one begins; 1: it may be the first.

@@ -96,17 +96,40 @@ impl Views {
             dir: dir.to_path_buf(),
             spool,
         };
-        let catalog = Arc::new(Catalog::open(place, config.remember_s)?);
+        Self::of(Catalog::open(place, config.remember_s)?, config, &liveness)
+    }
+
+    /// Begins them anew in `dir` where the manifest [is still to come](Self::is_manifest_to_come), whatever runs are there.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn open_anew(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        config: IndexConfig,
+        spool: [u8; 16],
+        liveness: Arc<dyn Liveness>,
+    ) -> Result<Arc<Self>> {
+        let place = Place {
+            disk,
+            dir: dir.to_path_buf(),
+            spool,
+        };
+        let catalog = Catalog::begin(place, config.remember_s);
+        Ok(Self::of(catalog, config, &liveness)?.0)
+    }
+
+    fn of(
+        catalog: Catalog,
+        config: IndexConfig,
+        liveness: &Arc<dyn Liveness>,
+    ) -> Result<(Arc<Self>, Option<Sequence>)> {
+        let catalog = Arc::new(catalog);
         let damages = Arc::new(Damages::default());
         let groups = Groups::default();
         let views = Self {
-            history: History::open(
-                &catalog,
-                &liveness,
-                &damages,
-                config.history_cache_bytes_max,
-            )?,
-            overview: Overview::open(&catalog, &config, &liveness, &damages, groups.marks())?,
+            history: History::open(&catalog, liveness, &damages, config.history_cache_bytes_max)?,
+            overview: Overview::open(&catalog, &config, liveness, &damages, groups.marks())?,
             groups,
             group_files: Layers::open(&catalog, &damages)?,
             damages,
@@ -141,6 +164,21 @@ impl Views {
     /// When the disk fails.
     pub fn is_current(&self) -> Result<bool> {
         self.catalog.is_current()
+    }
+
+    /// Whether there is no manifest beside sealed files, and nothing is lost for that: the log, which begins at `log_from`, has all that
+    /// they have.  So it is behind a kill in the first checkpoint.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn is_manifest_to_come(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        spool: [u8; 16],
+        log_from: Sequence,
+    ) -> Result<bool> {
+        let dir = dir.to_path_buf();
+        Catalog::is_still_to_come(&Place { disk, dir, spool }, log_from)
     }
 
     /// Makes a lost manifest again from what the sealed files say of themselves; then the views can be opened.  The log

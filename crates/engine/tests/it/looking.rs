@@ -43,6 +43,38 @@ fn unnamed_file(disk: &dyn Disk) {
     unnamed.write_at(&sealed, 0).unwrap();
 }
 
+/// Behind a kill in the first checkpoint the manifest was called lost, and who only looked could not; a start that was refused wrote one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_checkpoint_that_was_not_finished_is_no_loss() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    send(&world, 0..50).await;
+    world.seal();
+    let left = memory.crash_losing_all();
+    left.remove(Path::new("/spool/index/manifest")).unwrap();
+    let faulty = FaultyDisk::new(Arc::new(left.clone()));
+    faulty.stop_at_change(1);
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let status = look(&disk, &world.config).unwrap();
+    assert!(status.damaged.is_empty() && !faulty.stopped());
+    let buffer = Path::new(&status.buffers[0].path);
+    let aside = buffer.with_extension("aside");
+    left.rename(buffer, &aside).unwrap();
+    let before = left.list(Path::new("/spool/index")).unwrap();
+    let clock = || Arc::new(FakeClock::new(NOW)) as Arc<dyn Clock>;
+    let open = || {
+        let disk = Arc::new(left.clone()) as Arc<dyn Disk>;
+        Engine::open(world.config.clone(), disk, clock(), &mut |_, _, _| {})
+    };
+    let error = open().unwrap_err().to_string();
+    assert!(error.contains("its file is missing"), "{error}");
+    assert_eq!(left.list(Path::new("/spool/index")).unwrap(), before);
+    left.rename(&aside, buffer).unwrap();
+    let engine = open().unwrap();
+    assert_eq!(engine.check(&mut |_, _| {}).unwrap().problems, [""; 0]);
+    assert_eq!(engine.status().damaged.len(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_only_looks_writes_nothing() {
     let memory = MemoryDisk::new();

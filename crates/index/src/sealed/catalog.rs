@@ -81,14 +81,32 @@ impl Catalog {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Self {
+        Ok(Self::with(place, remember_s, (manifest, found)))
+    }
+
+    /// Begins with none, whatever runs are there.
+    pub(crate) fn begin(place: Place, remember_s: u64) -> Self {
+        Self::with(place, remember_s, (Manifest::default(), None))
+    }
+
+    fn with(place: Place, remember_s: u64, (manifest, found): (Manifest, Option<Bad>)) -> Self {
+        Self {
             next_run: AtomicU64::new(manifest.next_run.max(1)),
             time: AtomicU64::new(manifest.time.0),
             remember_s,
             manifest: Mutex::new(manifest),
             place,
             found,
-        })
+        }
+    }
+
+    /// Whether no manifest is there beside runs of which none counts: a log that begins at `log_from` has all that they have.
+    pub(crate) fn is_still_to_come(place: &Place, log_from: Sequence) -> Result<bool> {
+        if log_from > Sequence(1) || place.disk.exists(&place.dir.join(NAME))? {
+            return Ok(false);
+        }
+        let manifest = regain::look(place)?.manifest(log_from);
+        Ok(manifest.is_some_and(|manifest| manifest.runs.is_empty()))
     }
 
     /// Makes a lost manifest again from the runs, for a log that begins at `log_from`.

@@ -244,10 +244,11 @@ fn open(disk: &Arc<dyn Disk>, config: &IndexConfig, marks: &Arc<Marks>) -> (Arc<
     let opened = open().or_else(|error| {
         // The power went while the first files were written.
         assert!(matches!(error, Error::ManifestLost { .. }), "{error}");
-        let disk = Arc::clone(disk);
-        let regained = Views::regain(disk, Path::new(DIR), SPOOL, Sequence(1));
-        assert_eq!(regained.unwrap(), (Sequence(0), 0));
-        open()
+        let (place, log_from) = (Path::new(DIR), Sequence(1));
+        let to_come = Views::is_manifest_to_come(Arc::clone(disk), place, SPOOL, log_from);
+        assert!(to_come.unwrap());
+        let views = Views::open_anew(Arc::clone(disk), place, config.clone(), SPOOL, liveness())?;
+        Ok::<_, Error>((views, None))
     });
     let (views, checkpoint) = opened.unwrap();
     (views, checkpoint.map_or(0, |sequence| sequence.0))

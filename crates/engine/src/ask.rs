@@ -15,6 +15,7 @@ use crate::config::{Durability, Mode};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::filing::number_max;
+use crate::holds::NO_ROOM;
 use crate::mend::describe;
 use crate::report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, GroupReport, HistoryStatus, LogStatus,
@@ -119,10 +120,20 @@ impl Engine {
         buffers.map(|facts| (self.buffer_status(&facts), facts))
     }
 
+    /// Whether a set had no room for the last article that was to come into it.
+    fn has_no_room(&self, set: SetId) -> bool {
+        let holds = self.shared.holds.lock();
+        let mut sets = holds.sets.iter();
+        sets.any(|held| held.set == set && held.why == NO_ROOM)
+    }
+
     fn buffer_status(&self, facts: &BufferFacts) -> BufferStatus {
         let mut state = facts.state();
         if state == "ok" && self.is_never_written(facts) {
             "read-only".clone_into(&mut state);
+        }
+        if state == "ok" && self.has_no_room(SetId(facts.set)) {
+            state = format!("defers: {NO_ROOM}, and articles are put off");
         }
         let (known, by_reads) = self.shared.damaged_places(Some(BufferId(facts.id)));
         if is_well(&state) && known + by_reads > 0 {

@@ -29,10 +29,13 @@ pub(crate) struct NoPlace {
     pub(crate) since: UnixTime,
 }
 
+/// Why a set takes nothing whose buffers are as they should be.
+pub(crate) const NO_ROOM: &str = "there is no room left in it";
+
 /// What peers and administrators are told where an article got no place.
 pub(crate) const fn no_place(error: PlaceError) -> (Defer, &'static str) {
     match error {
-        PlaceError::NeedsReservation => (Defer::Full, "there is no room left in it"),
+        PlaceError::NeedsReservation => (Defer::Full, NO_ROOM),
         PlaceError::Suspended => (
             Defer::Paused,
             "none of its buffers or file systems takes articles; `newsreel store list` and the log say why",

@@ -275,7 +275,7 @@ pub struct BufferStatus {
     pub free_offset: u64,
     /// Up to where it may be overwritten.
     pub reserved_offset: u64,
-    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, `read-only`, `damaged`, or what is wrong.
+    /// `ok`, or what is the matter: `suspended`, `retired`, `drained`, `narrowing`, `read-only`, `defers`, `damaged`, or what is wrong.
     pub state: String,
 }
 

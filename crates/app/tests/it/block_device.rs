@@ -137,6 +137,49 @@ fn a_block_device_that_is_too_small_or_not_blank_is_left_alone() {
     file.sync_all().unwrap();
     let error = Spool::with(&config(&device.device, "2MiB")).error(&["serve"]);
     assert!(error.contains("blank"), "{error}");
+    // What is free of the file system of its node says nothing of it.
+    let create = ["store", "create", "--dry-run", "--json"];
+    let planned = Spool::with(&config(&device.device, "2MiB")).run(&create);
+    let planned: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    assert_eq!(planned[0]["free_octets"], Value::Null, "{planned}");
+}
+
+/// Nobody was told of it before the first article.
+#[test]
+fn a_buffer_on_a_device_that_is_read_only_is_suspended_at_once() {
+    let folder = Spool::with("");
+    let Some(device) = Loop::over(&folder.folder().join("image"), OCTETS) else {
+        return;
+    };
+    let set = |to: &str| {
+        let done = Command::new("blockdev")
+            .arg(to)
+            .arg(&device.device)
+            .status();
+        assert!(done.unwrap().success());
+    };
+    set("--setro");
+    let spool = Spool::with(&config(&device.device, "2MiB"));
+    let error = spool.error(&["serve"]);
+    assert!(error.contains("read-only, so no buffer"), "{error}");
+    set("--setrw");
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&mut NewsClient::connect(server.address), 1);
+    server.stop();
+    set("--setro");
+    let server = spool.serve();
+    let said = spool.text(&["store", "list"]);
+    assert!(
+        said.contains("suspended") && said.contains("`read_only = true`"),
+        "{said}"
+    );
+    assert_eq!(there(&mut NewsClient::connect(server.address)), [1]);
+    server.stop();
+    set("--setrw");
+    let server = spool.serve();
+    assert!(!spool.text(&["store", "list"]).contains("suspended"));
+    feed(&mut NewsClient::connect(server.address), 2);
 }
 
 /// Where both copies of its header were lost on the way the start was refused; a file went on with that.

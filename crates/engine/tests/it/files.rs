@@ -184,7 +184,10 @@ async fn without_room_articles_are_put_off_until_there_is_some() {
         let put_off = [Outcome::Deferred(Defer::Full); 5];
         assert_eq!(feed(&world, 0, 5).await, put_off, "{method}");
         assert_eq!(world.lines("misc.test").await.len(), 0);
-        let held = world.engine.status().put_off;
+        let status = world.engine.status();
+        let state = &status.buffers[0].state;
+        assert!(state.starts_with("defers: there is no room"), "{state}");
+        let held = status.put_off;
         let held: Vec<_> = held.iter().map(|it| (&*it.set, it.articles)).collect();
         assert_eq!(held, [("main", 5)]);
         // Somebody makes room.

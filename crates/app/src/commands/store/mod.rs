@@ -607,7 +607,10 @@ fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
 fn word(state: &str) -> &str {
     match state.split_once(": ") {
         _ if newsreel_engine::is_well(state) => state,
-        Some((word @ ("suspended" | "retired" | "drained" | "narrowing" | "damaged"), _)) => word,
+        Some((
+            word @ ("suspended" | "retired" | "drained" | "narrowing" | "defers" | "damaged"),
+            _,
+        )) => word,
         _ => "impaired",
     }
 }

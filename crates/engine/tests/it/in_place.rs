@@ -320,6 +320,17 @@ async fn such_a_set_takes_nothing_else() {
         error.contains("/elsewhere/C7 is the file of no set"),
         "{error}"
     );
+    let mut own = with_archive();
+    let path = PathBuf::from("/spool/buffers/C0");
+    own.store.sets.last_mut().unwrap().file = Some(path.clone());
+    let what = Attaching {
+        paths: vec![path],
+        ..in_place(false)
+    };
+    let own = World::new(own);
+    let error = own.engine.attach(&what, &mut |_, _| true).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("is of C0, which this server has"), "{error}");
     // Out of it everything may go: then it is a copy.
     let report = world
         .engine

@@ -26,6 +26,8 @@ pub struct MountPoint {
     pub kind: String,
     /// What is mounted.
     pub source: PathBuf,
+    /// The device that it is, as `major:minor`.
+    pub device: String,
 }
 
 /// Everything that is mounted, as this process sees it; what lies on top comes last.
@@ -162,12 +164,14 @@ pub fn canonical(path: &Path) -> PathBuf {
 /// A line as of proc(5): what stands behind the lone dash is found by it.  Paths are octets, not always UTF-8.
 fn parse(line: &[u8]) -> Option<MountPoint> {
     let mut fields = line.split(|octet| *octet == b' ');
-    let at = unescaped(fields.nth(4)?);
+    let device = String::from_utf8_lossy(fields.nth(2)?).into_owned();
+    let at = unescaped(fields.nth(1)?);
     fields.find(|field| field == b"-")?;
     Some(MountPoint {
         at,
         kind: String::from_utf8_lossy(fields.next()?).into_owned(),
         source: unescaped(fields.next()?),
+        device,
     })
 }
 
@@ -200,6 +204,7 @@ mod tests {
             at: PathBuf::from("/mnt 2"),
             kind: "fuse.newsreel".to_owned(),
             source: PathBuf::from("/var/spool\\"),
+            device: "98:0".to_owned(),
         };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b"36 35 98:0 / /mnt rw"), None);

@@ -53,6 +53,39 @@ pub fn lock_holder(lock: &Path) -> Option<u32> {
     facts_of(pid).is_ok().then_some(pid)
 }
 
+/// A process that serves the mount with this device number (`major:minor`) by FUSE, as far as the kernel tells (since Linux 6.9) and
+/// whoever asks may know.
+#[must_use]
+pub fn serving(device: &str) -> Option<u32> {
+    let connection = device.strip_prefix("0:")?;
+    let is_it = |pid: &u32| {
+        let open = names_in(&format!("/proc/{pid}/fdinfo"));
+        open.iter().any(|number| {
+            let facts = read_small(Path::new(&format!("/proc/{pid}/fdinfo/{number}")));
+            let facts = facts.unwrap_or_default();
+            let mut lines = facts.lines();
+            let found = lines.find_map(|line| line.strip_prefix("fuse_connection:"));
+            found.is_some_and(|found| found.trim() == connection)
+        })
+    };
+    let pids = names_in("/proc");
+    let mut pids = pids.iter().filter_map(|name| name.parse().ok());
+    pids.find(is_it)
+}
+
+/// The names in a directory of the kernel's; none where it cannot be listed.
+fn names_in(dir: &str) -> Vec<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what the kernel shows there is no file of a spool"
+    )]
+    let entries = std::fs::read_dir(dir);
+    let entries = entries.into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
 /// The number of the signal that ends who writes beyond the limit on the size of files, unless it is taken.
 #[must_use]
 pub const fn file_size_signal() -> i32 {
@@ -85,12 +118,15 @@ impl Errors {
         Ok(Self(file))
     }
 
-    /// What is written to standard error goes there from now on. Whoever had the other end of it is not needed any more.
+    /// What is written to standard error goes there from now on. Whoever had the other end of it is not needed any more once what is
+    /// returned, where it went before, is dropped.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn begin(self) -> io::Result<()> {
-        Ok(rustix::stdio::dup2_stderr(&self.0)?)
+    pub fn begin(self) -> io::Result<Self> {
+        let before = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0)?;
+        rustix::stdio::dup2_stderr(&self.0)?;
+        Ok(Self(before.into()))
     }
 }
 

@@ -342,8 +342,12 @@ fn say_that_it_serves(errors: Option<process::Errors>, is_for_everybody: bool) -
         false => READY_FOR_ONE,
     };
     if let Some(errors) = errors {
-        errors.begin().context("cannot write the log (--log)")?;
-        output::text(&format!("{said}\n"))?;
+        let before = errors.begin().context("cannot write the log (--log)")?;
+        if let Err(error) = output::text(&format!("{said}\n")) {
+            // Why it ends is for whoever started it.
+            before.begin()?;
+            return Err(error.context("it cannot be said on standard output that it serves"));
+        }
     } else if !is_for_everybody {
         output::warning(FOR_ONE);
     }

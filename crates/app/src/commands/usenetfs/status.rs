@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
-use newsreel_host::Folder;
+use anyhow::{Context as _, Error, Result};
+use newsreel_host::{Folder, process};
 use newsreel_usenetfs::STATUS_ATTRIBUTE;
 use serde_json::{Value, json};
 
@@ -11,7 +11,8 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Counted is what reaches the server; the kernel answers much from its own memory.\n\n\
+    after_help = "Counted is what reaches the server; the kernel answers much from its own memory. A mount that a user made who is not root \
+                  tells only them; of any other one SERVES is `-`, and PROCESS is there where the kernel tells it to root.\n\n\
                   Examples:\n  newsreel usenetfs status\n  newsreel usenetfs status --json /mnt"
 )]
 pub(crate) struct Args {
@@ -105,11 +106,39 @@ pub(super) fn of(at: &Path) -> Result<Value> {
 }
 
 fn asked(at: &Path) -> Result<Value> {
-    let folder = Folder::open(at).context("the server of the mount may have died")?;
+    let folder = match Folder::open(at) {
+        Err(error) if error.is_denied() => return Err(kept_from_us(error.into(), at)),
+        folder => folder.context("the server of the mount may have died")?,
+    };
     let text = folder
         .attribute(STATUS_ATTRIBUTE)?
         .context("the server of the mount tells no status")?;
     serde_json::from_slice(&text).context("the server's status is not understood")
+}
+
+/// Why one cannot be asked that another user mounted.
+fn kept_from_us(error: Error, at: &Path) -> Error {
+    let pid = super::mounted_at(at).ok();
+    let pid = pid.and_then(|mounted| process::serving(&mounted.device));
+    let lives = match pid {
+        Some(pid) => format!("its server lives (process {pid})"),
+        None => {
+            "no process that serves it is to be seen (root sees it, from Linux 6.9 on)".to_owned()
+        }
+    };
+    error.context(format!(
+        "{} was mounted by a user for themselves alone, and shows nothing to others, root included; {lives}: ask as that user",
+        at.display()
+    ))
+}
+
+/// Whether the kernel let us not ask.
+fn is_kept_from_us(error: &Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| {
+        let cause = cause.downcast_ref::<newsreel_host::Error>();
+        cause.is_some_and(newsreel_host::Error::is_denied)
+    })
 }
 
 fn list(json: bool) -> Result<()> {
@@ -119,13 +148,16 @@ fn list(json: bool) -> Result<()> {
             mounted.source.to_string_lossy(),
             mounted.at.to_string_lossy(),
         );
-        let status = of(&mounted.at).ok();
-        rows.push(json!({
-            "lower": lower,
-            "mountpoint": at,
-            "pid": status.as_ref().map(|status| status["pid"].clone()),
-            "serves": status.is_some(),
-        }));
+        let status = of(&mounted.at);
+        let serves = match &status {
+            Err(error) if is_kept_from_us(error) => Value::Null,
+            status => status.is_ok().into(),
+        };
+        let pid = match status {
+            Ok(status) => status["pid"].clone(),
+            Err(_) => process::serving(&mounted.device).into(),
+        };
+        rows.push(json!({"lower": lower, "mountpoint": at, "pid": pid, "serves": serves}));
     }
     if json {
         return output::json(&Value::Array(rows));

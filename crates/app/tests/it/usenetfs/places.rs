@@ -312,6 +312,17 @@ fn a_server_that_cannot_say_that_it_serves_takes_its_mount_off() {
     command.arg(place.lower("")).arg(place.path(""));
     command.stdout(writer).status().unwrap();
     assert!(names(&place.path("")).is_empty());
+    // One that nobody hears may be heard by another way.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = newsreel();
+    command.args(["usenetfs", "mount", "--foreground", "--announce"]);
+    command.arg(place.lower("")).arg(place.path(""));
+    let refused = said(command.stdout(full.unwrap()).output().unwrap()).unwrap_err();
+    assert!(
+        refused.contains("cannot be said on standard output"),
+        "{refused}"
+    );
+    assert!(names(&place.path("")).is_empty());
 }
 
 /// Managed directories were shown without their articles, and new ones went into buckets that those below show as names.

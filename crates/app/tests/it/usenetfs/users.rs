@@ -1,8 +1,10 @@
 //! What the commands tell users who are not root, and what they leave as it was for them.
 
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use super::{Place, skipped};
 use crate::spool::{newsreel, said};
@@ -98,4 +100,48 @@ fn what_an_ordinary_user_needs_is_named() {
     };
     let refused = said(output).unwrap_err();
     assert!(refused.contains("fusermount3"), "{refused}");
+}
+
+/// It was said that its server may have died.
+#[test]
+fn a_mount_that_a_user_has_for_themselves_is_told_as_theirs() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let device = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse");
+    let device = device.unwrap();
+    let options = format!("fd=0,rootmode=40000,user_id={USER},group_id={USER}");
+    let mut mount = Command::new("mount");
+    mount.args(["-i", "-t", "fuse.newsreel", "-o", &options]);
+    mount.arg(place.lower("")).arg(place.path(""));
+    let mounted = mount.stdin(device.try_clone().unwrap()).output();
+    if let Err(why) = said(mounted.unwrap()) {
+        return skipped(&why);
+    }
+    let refused = place.run(&["status", "@mnt"]).unwrap_err();
+    assert!(refused.contains("for themselves alone"), "{refused}");
+    let listed = place.json(&["status"]);
+    let at = place
+        .path("")
+        .to_string_lossy()
+        .trim_end_matches('/')
+        .to_owned();
+    let mut mounts = listed.as_array().unwrap().iter();
+    let found = mounts.find(|mount| mount["mountpoint"] == at).unwrap();
+    assert!(found["serves"].is_null(), "{found}");
+    let open = format!("/proc/self/fdinfo/{}", device.as_raw_fd());
+    if fs::read_to_string(open)
+        .unwrap()
+        .contains("fuse_connection")
+    {
+        let pid = std::process::id();
+        assert!(
+            refused.contains(&format!("lives (process {pid})")),
+            "{refused}"
+        );
+        assert_eq!(found["pid"], pid);
+    }
 }

@@ -50,7 +50,7 @@ impl Default for ExpireRule {
 
 impl ExpireRule {
     /// What is wrong with it: key and what would be right.
-    fn problems(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         if let Err(error) = Wildmat::parse(&self.groups) {
             problems.push(("groups", error.to_string()));

@@ -100,9 +100,21 @@ impl Rule {
         }
     }
 
-    /// The least time that any article stays, seconds; none: nothing goes by age.
+    /// The least time that any article stays, seconds, whether it has an Expires field or not; none: nothing goes by age.
     fn shortest_s(&self) -> Option<u64> {
-        self.entry.keep_s_min.or(self.entry.keep_s)
+        let usual = self.entry.keep_s;
+        let asked = match self.bounds() {
+            (None, None) => None,
+            (least, most) => Some(least.unwrap_or(0).min(most.unwrap_or(u64::MAX))),
+        };
+        usual.into_iter().chain(asked).min()
+    }
+
+    /// How long an article stays at the least and at the most that says when it expires, seconds.
+    fn bounds(&self) -> (Option<u64>, Option<u64>) {
+        let (least, most) = (self.entry.keep_s_min, self.entry.keep_s_max);
+        let usual = self.entry.keep_s;
+        (least.or(usual), most.or(usual))
     }
 
     /// How long an article stays, and why.
@@ -111,12 +123,10 @@ impl Rule {
         let Some(asked) = expires::after_s(subject.flags) else {
             return usual.map(|keep| (keep, Why::Age));
         };
-        let least = self.entry.keep_s_min.or(usual);
-        let most = self.entry.keep_s_max.or(usual);
-        match (least, most) {
+        match self.bounds() {
             // Nothing is said of ages at all.
             (None, None) => None,
-            _ => {
+            (least, most) => {
                 let stays = asked.max(least.unwrap_or(0)).min(most.unwrap_or(u64::MAX));
                 let why = match Some(stays) == usual {
                     true => Why::Age,
@@ -250,6 +260,34 @@ mod tests {
         assert_eq!(goes(&asked, Some(1)), Some((3, Why::Expires)));
         assert_eq!(goes(&asked, Some(7)), Some((7, Why::Expires)));
         assert_eq!(goes(&rule(|_| {}), Some(1)), None);
+    }
+
+    /// A group was left where all that was looked at was younger than `keep_s_min`, though others stayed for less.
+    #[test]
+    fn no_article_goes_before_the_shortest_time() {
+        let days = [None, Some(3), Some(7), Some(20)];
+        for nth in 0..64 {
+            let [least, usual, most] = [nth % 4, nth / 4 % 4, nth / 16].map(|at: usize| days[at]);
+            let rule = rule(|it| {
+                let day = |days: Option<u64>| days.map(|days| days * DAY);
+                (it.keep_s_min, it.keep_s, it.keep_s_max) = (day(least), day(usual), day(most));
+            });
+            if !rule.entry.problems().is_empty() {
+                continue;
+            }
+            let asks = [None, Some(0), Some(50)];
+            let first = asks
+                .iter()
+                .filter_map(|asks| goes(&rule, *asks))
+                .min_by_key(|(day, _)| *day);
+            // What has passed when it comes stays an hour.
+            let shortest = rule.shortest_s().map(|it| it.div_ceil(DAY).max(1));
+            assert_eq!(
+                first.map(|(day, _)| day),
+                shortest,
+                "{least:?} {usual:?} {most:?}"
+            );
+        }
     }
 
     #[test]

@@ -19,7 +19,8 @@ use crate::{output, pulling};
     after_help = "HOST is the name of a [[pull]] of the configuration, which says its groups, TLS and login, or a server as host or host:port in \
                   clear. Of the groups there that match, those are fetched that are here. Articles are offered here as by a peer: each is \
                   accepted, known, rejected for a reason, put off until the next run, or gone. How far each group is stays in the spool, so that \
-                  the next run fetches only what is new; of a new group the newest `first_articles_max` articles are fetched (1000).\n\n\
+                  the next run fetches only what is new; of a new group the newest `first_articles_max` articles are fetched (1000). A run that does not come to its end says what it fetched and where it ended; \
+                  the exit code is 1 then.\n\n\
                   Examples:\n  newsreel pull news.example.org 'comp.*' '!comp.binaries.*'\n  newsreel pull --list\n  newsreel pull upstream --dry-run"
 )]
 pub(crate) struct Args {
@@ -67,8 +68,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         mut live @ Access::Live(_) => live.ask(Request::Pull(wanted))?,
     };
     match args.spool.json {
-        true => output::json(&report),
-        false => output::text(&said(&report)),
+        true => output::json(&report)?,
+        false => output::text(&said(&report))?,
+    }
+    match report["failed"].as_str() {
+        Some(why) => bail!("{why}"),
+        None => Ok(()),
     }
 }
 

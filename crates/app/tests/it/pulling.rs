@@ -390,6 +390,17 @@ fn what_came_before_a_connection_ended_is_here() {
     let never = cutting(100, 0);
     let why = ours.error(&["pull", &never.to_string(), "misc.test"]);
     assert!(why.contains("closed"), "{why}");
+    // Both ways it is said of which group that was, and what came.
+    let words = ["pull", &never.to_string(), "misc.test"];
+    let told = String::from_utf8(ours.run(&words).stdout).unwrap();
+    assert!(
+        told.contains("0 accepted") && told.contains("misc.test was not read to the end"),
+        "{told}"
+    );
+    let told = ours.run(&[&words[..], &["--json"]].concat()).stdout;
+    let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+    let failed = told["failed"].as_str().unwrap();
+    assert_eq!(told["last"]["refused"]["misc.test"], failed, "{told}");
     let report = ours.json(&["pull", "up"]);
     assert_eq!(counts(&report), [100, 0, 0], "{report}");
     server.stop();

@@ -96,6 +96,14 @@ impl Marks {
         }
     }
 
+    /// Nothing is noted of a group any more.
+    pub(crate) fn forget(&self, server: &str, group: &str) {
+        let key = (server.to_owned(), group.to_owned());
+        let mut all = self.all.lock();
+        let was_there = all.marks.remove(&key).is_some();
+        all.is_changed |= was_there;
+    }
+
     /// Writes the file if it says something else.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), String> {
         let _alone = self.writing.lock().await;

@@ -224,13 +224,18 @@ impl Pulls {
                     .await
             };
             let interval = Duration::from_secs(pull.config.interval_s);
-            let pause = match done {
-                Ok(_) => interval,
-                Err(why) => {
+            let accepted = done.as_ref().map_or(0, |report| report.last.accepted);
+            let pause = match done.map_or_else(Some, |report| report.failed) {
+                Some(why) if !pull.ends.is_started() => {
                     let name = &pull.config.name;
-                    tracing::warn!(pull = name, "articles cannot be fetched: {why}");
+                    tracing::warn!(
+                        pull = name,
+                        accepted,
+                        "articles cannot be fetched, or not all: {why}"
+                    );
                     interval.min(RETRY)
                 }
+                _ => interval,
             };
             tokio::select! {
                 () = sleep(pause) => {}
@@ -239,10 +244,10 @@ impl Pulls {
         }
     }
 
-    /// Fetches once, now.
+    /// Fetches once, now; where it cannot be done to the end, what came until then is here, and the report says why.
     ///
     /// # Errors
-    /// When nothing is known of such a server, or it cannot be done to the end; what came until then is here.
+    /// When nothing is known of such a server.
     pub async fn pull(&self, wanted: &Pulling, told: PullTold<'_>) -> Result<PullReport, String> {
         let known = {
             let pulls = self.pulls.lock();
@@ -329,8 +334,7 @@ impl Pulls {
             Ok(Ended::Stopped) => Some("it was stopped".to_owned()),
             Err(why) => Some(why.clone()),
         };
-        let report = report.clone();
-        ended.map(|_| report)
+        Ok(report.clone())
     }
 
     /// The server, with what its files say now.

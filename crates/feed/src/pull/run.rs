@@ -3,7 +3,7 @@
 //! A group's mark moves when everything before it is settled: here on disk, known, refused for good, or gone there.  What is put off holds
 //! it, so that the next run looks again; whoever is killed looks again too, and what is here is known by its message-id.  A connection that
 //! ends has brought what came by it, and is made again while each brings something; one that brought nothing ended at a group, which is
-//! passed over.
+//! passed over.  Where too many are, the next run begins behind them, so that all are come to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -158,6 +158,8 @@ struct At<'r> {
     at_hand: Option<String>,
     /// Groups at which a connection ended that had brought nothing.
     passed: BTreeSet<String>,
+    /// The one of them at which there were too many.
+    given_up_at: Option<String>,
     /// A group was looked at to its end.
     is_any_done: bool,
 }
@@ -183,6 +185,7 @@ impl Run<'_> {
             saved_at: Instant::now(),
             at_hand: None,
             passed: BTreeSet::new(),
+            given_up_at: None,
             is_any_done: false,
         };
         let mut passed_why = None;
@@ -194,7 +197,7 @@ impl Run<'_> {
                     tracing::info!(server, "connected again: {why}");
                     passed_why = Some(why);
                 }
-                ended => break ended,
+                ended => break ended.map_err(|why| at.given_up(why)),
             }
         };
         let is_in_vain = !at.passed.is_empty() && !at.is_any_done;
@@ -296,6 +299,12 @@ impl At<'_> {
             }
         }
         self.pulled.groups = groups.len() as u64;
+        let behind = self.run.marks.of(self.run.name, &self.begins_key());
+        let behind = behind.and_then(|mark| mark.last);
+        let at = groups
+            .iter()
+            .position(|group| Some(&group.name) == behind.as_ref());
+        groups.rotate_left(at.map_or(0, |at| at + 1));
         groups.retain(|group| !self.passed.contains(&group.name));
         for group in groups {
             let mark = self.run.marks.of(self.run.name, &group.name);
@@ -322,6 +331,9 @@ impl At<'_> {
         {
             self.note_newnews(&self.newnews_key(), since);
         }
+        if !self.run.dry_run {
+            self.run.marks.forget(self.run.name, &self.begins_key());
+        }
         Ok(Ended::Done)
     }
 
@@ -342,17 +354,41 @@ impl At<'_> {
         }
     }
 
-    /// A connection ended that had brought nothing: the next one goes on behind the group at which it did, if it was at one.  Where nothing
-    /// is fetched, all would be counted again.
+    /// A connection ended that had brought nothing: the next one goes on behind the group at which it did, if it was at one, and where that
+    /// were too many the next run.  Where nothing is fetched, all would be counted again.
     fn pass_over(&mut self, why: &str) -> bool {
-        match self.at_hand.take() {
-            Some(group) if !self.run.dry_run && self.passed.len() < PASSED_MAX => {
-                self.passed.insert(group.clone());
-                self.refuse(group, why.to_owned());
-                true
-            }
-            _ => false,
+        let Some(group) = self.at_hand.take().filter(|_| !self.run.dry_run) else {
+            return false;
+        };
+        self.refuse(group.clone(), why.to_owned());
+        if self.passed.len() < PASSED_MAX {
+            self.passed.insert(group);
+            return true;
         }
+        let mark = Mark {
+            next: 0,
+            last: Some(group.clone()),
+        };
+        self.run.marks.set(self.run.name, &self.begins_key(), mark);
+        self.given_up_at = Some(group);
+        false
+    }
+
+    /// What a run that gives up says.
+    fn given_up(&self, why: String) -> String {
+        let Some(group) = &self.given_up_at else {
+            return why;
+        };
+        let many = self.passed.len() + 1;
+        format!(
+            "connections ended at {many} groups that brought nothing; the next run begins behind the last of them, {group}: {why}"
+        )
+    }
+
+    /// Under what the group is kept behind which the next run begins: no group is called so.
+    fn begins_key(&self) -> String {
+        let wildmat = self.run.wildmat.as_str();
+        format!("!behind!{}", wildmat.replace(char::is_whitespace, ""))
     }
 
     fn refuse(&mut self, group: String, why: String) {

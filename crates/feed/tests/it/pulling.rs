@@ -233,8 +233,70 @@ async fn a_group_at_which_connections_end_holds_up_no_other() {
         groups: "alt.*".to_owned(),
         ..up.config("up")
     };
-    let why = pull(&pulls(&site, &[config])).await.unwrap_err();
+    let report = pull(&pulls(&site, &[config])).await.unwrap();
+    let why = report.failed.unwrap();
     assert!(why.contains("closed the connection"), "{why}");
+    assert_eq!(report.last.refused["alt.test"], why);
+}
+
+/// What a run had brought before it failed, and at which group it did, was not told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_fails_tells_what_it_brought_and_where_it_failed() {
+    let site = Site::new(&[]);
+    let up = Upstream::new(|words| match words {
+        ["LIST", ..] => said("215 list\r\nmisc.test 2 1 y\r\n.\r\n"),
+        ["GROUP", ..] => said("211 2 1 2 misc.test\r\n"),
+        ["OVER", "1-2"] => Some(format!("224 list\r\n{}{}.\r\n", row(1), row(2))),
+        ["OVER", range] if range.starts_with('1') => Some(format!("224 list\r\n{}.\r\n", row(1))),
+        ["OVER", ..] => Some(format!("224 list\r\n{}.\r\n", row(2))),
+        ["ARTICLE", "1"] => Some(article("1", "misc.test")),
+        _ => None,
+    })
+    .await;
+    let report = pull(&pulls(&site, &[up.config("up")])).await.unwrap();
+    assert_eq!(report.last.accepted, 1, "{report:?}");
+    let why = report.failed.unwrap();
+    assert!(why.contains("closed the connection"), "{why}");
+    assert_eq!(report.last.refused["misc.test"], why);
+}
+
+/// Behind more groups than a run passes over at which connections end, none was ever come to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_run_begins_behind_the_groups_at_which_one_gave_up() {
+    let site = Site::new(&[]);
+    let groups = (10..40).map(|n| GroupSpec::new(&format!("alt.n{n}")));
+    site.engine.add_groups(groups.collect()).unwrap();
+    let up = Upstream::new(|words| match words {
+        ["LIST", ..] => {
+            let closing = (10..40).map(|n| format!("alt.n{n} 1 1 y\r\n"));
+            let list: String = closing.collect();
+            Some(format!("215 list\r\n{list}misc.test 1 1 y\r\n.\r\n"))
+        }
+        ["GROUP", "misc.test"] => said("211 1 1 1 misc.test\r\n"),
+        ["OVER", ..] => Some(format!("224 list\r\n{}.\r\n", row(1))),
+        ["ARTICLE", n] => Some(article(n, "misc.test")),
+        _ => None,
+    })
+    .await;
+    let configs = [up.config("up")];
+    let report = pull(&pulls(&site, &configs)).await.unwrap();
+    let why = report.failed.unwrap();
+    assert!(
+        why.contains("17 groups") && why.contains("alt.n26"),
+        "{why}"
+    );
+    let named = |from, to| (from..to).map(|n| format!("alt.n{n}")).collect::<Vec<_>>();
+    let refused = |of: &newsreel_feed::Pulled| of.refused.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(refused(&report.last), named(10, 27));
+    // The next one goes on there, also after a start, and comes to all.
+    let report = pull(&pulls(&site, &configs)).await.unwrap();
+    assert_eq!(report.last.accepted, 1, "{report:?}");
+    assert_eq!(
+        refused(&report.last),
+        [named(10, 14), named(27, 40)].concat()
+    );
+    let why = report.failed.unwrap();
+    assert!(why.contains("alt.n13"), "{why}");
 }
 
 /// The last number of a group with two articles.

@@ -26,6 +26,8 @@ const NOBODY: u64 = u64::MAX;
 pub(crate) struct Feeds {
     /// The log is kept from here on, as far as it may be.
     needed_from: AtomicU64,
+    /// What comes goes out by them.
+    are_there: AtomicBool,
     /// What is before this goes at the next checkpoint, even if they need it.
     goes_before: AtomicU64,
     /// A feed chooses by what bodies are.
@@ -37,6 +39,7 @@ impl Feeds {
     pub(crate) fn new(committed: Sequence) -> Self {
         Self {
             needed_from: AtomicU64::new(NOBODY),
+            are_there: AtomicBool::new(false),
             goes_before: AtomicU64::new(0),
             asks_content: AtomicBool::new(false),
             committed: watch::Sender::new(committed),
@@ -45,7 +48,7 @@ impl Feeds {
 
     /// Whether records for them are written.
     pub(crate) fn are_there(&self) -> bool {
-        self.needed_from().is_some()
+        self.are_there.load(Ordering::Relaxed)
     }
 
     /// Whether such records say what bodies are.
@@ -302,7 +305,15 @@ impl Engine {
     /// Says from where on outgoing feeds need the log, which is kept for them as far as `engine.log_keep_octets` lets it; `None`:
     /// there are no feeds.  From the first time on the log says what they must know.
     pub fn keep_for_feeds(&self, from: Option<Sequence>) {
+        let feeds = &self.shared.feeds;
+        feeds.are_there.store(from.is_some(), Ordering::Relaxed);
         let from = from.map_or(NOBODY, |from| from.0.min(NOBODY - 1));
+        feeds.needed_from.store(from, Ordering::Relaxed);
+    }
+
+    /// The log is kept from here on for feeds that are not here, and to which nothing goes that comes now.
+    pub fn hold_log(&self, from: Sequence) {
+        let from = from.0.min(NOBODY - 1);
         self.shared.feeds.needed_from.store(from, Ordering::Relaxed);
     }
 

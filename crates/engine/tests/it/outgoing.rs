@@ -211,3 +211,36 @@ async fn the_log_is_kept_for_feeds_as_far_as_it_may_be() {
         });
     }
 }
+
+/// A command that changed a spool without its server dropped at its first checkpoint what feeds had not come to.
+#[tokio::test]
+async fn the_log_is_held_for_feeds_that_are_not_here() {
+    for is_held in [false, true] {
+        let mut config = config(16 << 20);
+        config.sequencer.log_keep_octets = 1 << 20;
+        let world = World::new(config);
+        let start = world.engine.watch_commits().borrow().next();
+        world.engine.keep_for_feeds(Some(start));
+        for from in (0..12_000).step_by(1000) {
+            let some: Vec<_> = (from..from + 1000)
+                .map(|n| article(n, "misc.test"))
+                .collect();
+            world.send(&some).await;
+        }
+        world.engine.keep_for_feeds(None);
+        if is_held {
+            world.engine.hold_log(start);
+        }
+        // It goes out by nobody.
+        world.send(&[article(12_000, "misc.test")]).await;
+        world.seal();
+        if !is_held {
+            world.wait_until("what is too much to go", |world| {
+                world.engine.status().log.oldest > start.0
+            });
+        }
+        let (seen, missed, _) = read(&world.engine, start, 100_000);
+        assert_eq!(missed.is_empty(), is_held);
+        assert_eq!(seen.len() == 12_000, is_held, "{} seen", seen.len());
+    }
+}

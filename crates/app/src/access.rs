@@ -311,11 +311,18 @@ fn try_to_take(
     disk: &Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
 ) -> Result<Engine, Refusal> {
-    let disk = Arc::clone(disk);
-    Engine::open(config.engine_config(), disk, clock, &mut making()).map_err(|error| match error {
+    let opened = Engine::open(
+        config.engine_config(),
+        Arc::clone(disk),
+        clock,
+        &mut making(),
+    );
+    let engine = opened.map_err(|error| match error {
         Error::Locked { .. } => Refusal::Taken(error.into()),
         _ => Refusal::Final(with_sizes(error, config)),
-    })
+    })?;
+    newsreel_feed::hold_log(&engine, disk.as_ref(), &config.server.spool);
+    Ok(engine)
 }
 
 /// Why a spool cannot be opened, with what to do where a buffer is to have another size than it was last run with.

@@ -12,17 +12,15 @@ use std::sync::Arc;
 use newsreel_engine::{Engine, FeedCursor, FeedRead};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
 use newsreel_wire::nntp::framing::wire_to_lf;
-use newsreel_wire::{ArticleNumber, GroupId, MessageId, Sequence, batch};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, Sequence, UnixTime, batch};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{FeedConfig, FeedKind, Packing};
 use crate::feed::Feed;
+use crate::folders::folder_of;
 use crate::outgoing::{Outgoing, Whole, Wrapping, Writing};
 use crate::peers::Peers;
-use crate::queue::GONE_NAMED_MAX;
-
-/// Where batches go in a spool, unless the configuration says.
-const FOLDER: &str = "batches/out";
+use crate::queue::{GONE_NAMED_MAX, Settled};
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -182,10 +180,7 @@ impl Peers {
 
     /// Where a feed's batches go.
     pub(crate) fn folder_of(&self, feed: &Feed) -> PathBuf {
-        match feed.config.folder.as_os_str().is_empty() {
-            true => self.spool.join(FOLDER).join(&feed.peer.name),
-            false => feed.config.folder.clone(),
-        }
+        folder_of(&self.spool, &feed.peer, &feed.config)
     }
 }
 
@@ -383,6 +378,7 @@ impl<'p> Run<'p> {
     /// A batch is complete: it is on disk, the place moves behind it, on disk too, and it gets its name.
     fn finish(&mut self, batch: Writing, to: Sequence) -> Result<(), io::Error> {
         let whole: Whole = self.folder.finish(batch, to)?;
+        let written = std::mem::take(&mut self.taken);
         if !self.move_to(to)? {
             return self.folder.discard(&whole);
         }
@@ -390,8 +386,16 @@ impl<'p> Run<'p> {
         queue.tally.accepted += whole.articles;
         queue.tally.octets += whole.octets;
         drop(queue);
+        let file = self.folder.name(&whole)?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let now = UnixTime(self.peers.clock.now().secs);
+        let mut queue = self.feed.queue.lock();
+        for id in written.values() {
+            queue.remember(id, Settled::Written, &name, now);
+        }
+        drop(queue);
         self.done.batches.push(Batch {
-            file: self.folder.name(&whole)?,
+            file,
             articles: whole.articles,
             octets: whole.octets,
             packed_octets: whole.packed_octets,

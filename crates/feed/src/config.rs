@@ -440,8 +440,8 @@ pub struct FeedConfig {
     pub delay_s: u64,
     /// Octets that are sent in a second, on average; 0: any number. Not of batches.
     pub octets_per_s_max: u64,
-    /// Octets that are sent in 24 hours; what is more waits in the log. They begin with the first article after a start; a reload gives
-    /// none of them again. 0: any number. Not of batches.
+    /// Octets that are sent in 24 hours, and one article more at most; what is more waits in the log. They begin with the first article
+    /// after a start; a reload gives none of them again. 0: any number. Not of batches.
     pub octets_per_day_max: u64,
     /// Whether what comes now goes out before what waits: where the peer is slower than what comes, or comes back after long, the backlog
     /// is sent while there is nothing newer. Else all goes in the order in which it came.
@@ -453,7 +453,8 @@ pub struct FeedConfig {
     pub connections: u32,
     /// Articles that may be asked about or sent on one connection before the answer to the first of them is there.
     pub window: u32,
-    /// Articles in memory that wait to be sent, or for their answer, or to be tried again; what is behind them stays in the log.
+    /// Articles in memory that wait to be sent, or for their answer, or to be tried again; what is behind them stays in the log. With
+    /// `by_group` those that wait for their answer are not among them.
     pub articles_max: u32,
     /// How long an article that the peer puts off (431, 436) waits for the next try, seconds; doubled each time up to an hour.
     pub retry_s: u64,
@@ -489,7 +490,7 @@ impl FeedConfig {
     }
 
     /// Where it would write over what another feed writes.
-    fn shares_with(&self, other: &Self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn shares_with(&self, other: &Self) -> Option<(&'static str, &'static str)> {
         let is_same =
             |path: &PathBuf, others: &PathBuf| !path.as_os_str().is_empty() && path == others;
         match (self.kind, other.kind) {

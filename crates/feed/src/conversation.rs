@@ -285,6 +285,7 @@ mod tests {
             sequence: Sequence(n),
             filed: None,
             id: format!("<{n}@x>").into(),
+            octets: None,
             text: crate::text::Slot::default(),
         };
         Item::new(Arc::new(offered), false)

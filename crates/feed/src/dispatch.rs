@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_engine::{Engine, Error, FedArticle, FedGroups, FeedCursor, FeedRead};
 use newsreel_host::Clock;
@@ -219,6 +220,7 @@ impl Dispatcher {
     fn round(&mut self) -> bool {
         let end = self.engine.watch_commits().borrow().next();
         let (now_s, now) = (self.clock.now().secs, self.clock.monotonic());
+        self.gather(end, now_s, now);
         let (mut passes, mut late) = (BTreeMap::<Sequence, Vec<bool>>::new(), Vec::new());
         let many = self.feeds.len();
         for (at, feed) in self.feeds.iter().enumerate() {
@@ -264,7 +266,28 @@ impl Dispatcher {
             let read = read.as_ref().copied();
             self.failures.note(&feed, (at, Aim::Late), now, read);
         }
+        self.gather(end, now_s, now);
         got_further
+    }
+
+    /// Where windows are sorted, what the log is read for waits until that was read, or is full.
+    fn gather(&self, end: Sequence, now_s: u64, now: Duration) {
+        for (at, feed) in self.feeds.iter().enumerate() {
+            let mut queue = feed.queue.lock();
+            if !queue.goes_by_group() || feed.is_paused() {
+                continue;
+            }
+            let may_read = |aim| self.failures.may_read((at, aim), now);
+            let (is_due, is_at_end) = (queue.is_due(now_s), queue.place().next >= end);
+            let reads_next = is_due && !is_at_end && queue.is_hungry() && may_read(Aim::Next);
+            let is_next_done = is_at_end || reads_next;
+            let reads_late = is_due && is_next_done && queue.wants_late() && may_read(Aim::Late);
+            let may_go = queue.gather(reads_next, reads_late);
+            drop(queue);
+            if may_go {
+                feed.more.notify_waiters();
+            }
+        }
     }
 
     /// Looks at the articles of one commit that a feed passed over.
@@ -278,7 +301,7 @@ impl Dispatcher {
         let read = cursor.read(|article| {
             let mut queue = feed.queue.lock();
             if article.sequence >= to
-                || !queue.has_room()
+                || !queue.has_room_for_late()
                 || queue.is_too_young(article.arrival, now_s)
             {
                 stopped_at = Some(article.sequence);
@@ -301,7 +324,6 @@ impl Dispatcher {
             feed.tell_missed(many, why);
         }
         queue.advance_late(next);
-        queue.sort_window();
         drop(queue);
         feed.more.notify_waiters();
         ahead.want_of(&self.engine, true);
@@ -368,9 +390,6 @@ impl Dispatcher {
             if members.get(at) == Some(&true) {
                 feed.queue.lock().advance(cursor.position());
             }
-            if got.get(at) == Some(&true) && is_backlog {
-                feed.queue.lock().sort_window();
-            }
             if got.get(at) == Some(&true) {
                 feed.more.notify_waiters();
             }
@@ -381,24 +400,15 @@ impl Dispatcher {
     }
 }
 
-/// Brings into memory again what of a feed is open and in the log only.
+/// Brings into memory again what of a feed is open and not there.
 fn bring_back_of(engine: &Engine, feed: &Feed) -> Result<(), Error> {
-    feed.queue.lock().bring_back_named();
     let Some((first, last)) = feed.queue.lock().to_bring_back() else {
         return Ok(());
     };
-    let mut cursor = engine.feed_from(first);
-    while cursor.position() <= last {
-        let read = cursor.read(|article| {
-            if feed.queue.lock().is_in_log(article.sequence) {
-                feed.queue.lock().bring_back(offered(article));
-            }
-            ControlFlow::Continue(())
-        })?;
-        if read == FeedRead::End {
-            break;
-        }
-    }
+    let read = find_open(engine, feed, first, last);
+    // What is named goes without the log as well, which alone says where it is filed and how large it is.
+    feed.queue.lock().bring_back_named();
+    read?;
     let many = feed.queue.lock().bring_back_no_more(last);
     if many > 0 {
         let (peer, feed) = (&feed.peer.name, &feed.config.name);
@@ -409,6 +419,24 @@ fn bring_back_of(engine: &Engine, feed: &Feed) -> Result<(), Error> {
         );
     }
     feed.more.notify_waiters();
+    Ok(())
+}
+
+/// Finds in the log what is open and not in memory.
+fn find_open(engine: &Engine, feed: &Feed, first: Sequence, last: Sequence) -> Result<(), Error> {
+    let mut cursor = engine.feed_from(first);
+    while cursor.position() <= last {
+        let read = cursor.read(|article| {
+            let mut queue = feed.queue.lock();
+            if queue.is_to_bring_back(article.sequence) {
+                queue.bring_back(offered(article));
+            }
+            ControlFlow::Continue(())
+        })?;
+        if read == FeedRead::End {
+            break;
+        }
+    }
     Ok(())
 }
 
@@ -443,6 +471,7 @@ fn offered(article: &FedArticle<'_>) -> Arc<Offered> {
         sequence: article.sequence,
         filed: article.place,
         id: String::from_utf8_lossy(article.id).into(),
+        octets: Some(article.octets),
         text: Slot::default(),
     })
 }

@@ -18,6 +18,8 @@ pub const SEARCHED_MAX: u64 = 1_000_000;
 pub enum Fate {
     /// The peer took it.
     Accepted(UnixTime),
+    /// It is in a batch; the name that its file got.
+    Written(UnixTime, Option<String>),
     /// The peer did not want it when it was offered.
     Refused(UnixTime),
     /// It was sent, or nearly, and is not sent again; why, where that is known.
@@ -84,6 +86,7 @@ pub(crate) fn remembered(feed: &Feed, id: &str) -> Option<Fate> {
     let word = queue.remembered(id)?;
     Some(match word.how {
         Settled::Accepted => Fate::Accepted(word.at),
+        Settled::Written => Fate::Written(word.at, word.said.as_deref().map(str::to_owned)),
         Settled::Refused => Fate::Refused(word.at),
         Settled::Rejected => Fate::Rejected(word.at, word.said.as_deref().map(str::to_owned)),
         Settled::Gone => Fate::Gone(word.at),

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
 use crate::place::Place;
-use crate::queue::{GONE_NAMED_MAX, Item, Offered, Queue, Tally};
+use crate::queue::{GONE_NAMED_MAX, Item, LOOKS_EVERY, Offered, Queue, Tally};
 use crate::text::Texts;
 
 /// What a connection of a feed is doing.
@@ -271,11 +271,13 @@ impl Feed {
     pub(crate) async fn until_waiting(&self, least: usize, now_ms: impl Fn() -> u64) {
         loop {
             let more = self.more.notified();
-            if !self.is_paused() && self.queue.lock().waiting(now_ms()) >= least {
+            let now_ms = now_ms();
+            if !self.is_paused() && self.queue.lock().waiting(now_ms) >= least {
                 return;
             }
-            // What was put off becomes due without a word.
-            let _ = timeout(Duration::from_secs(1), more).await;
+            // What was put off becomes due, and a quota is open again, without a word.
+            let looks_after = self.queue.lock().looks_after(now_ms);
+            let _ = timeout(looks_after.unwrap_or(LOOKS_EVERY), more).await;
         }
     }
 

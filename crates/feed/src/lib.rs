@@ -16,6 +16,7 @@ mod failures;
 mod fate;
 mod feed;
 mod filter;
+mod folders;
 pub mod fuzz;
 mod hashfeed;
 mod hosts;
@@ -42,9 +43,10 @@ pub use dial::{Dial, Dialled, Io, NetDial, SECRET_OCTETS_MAX};
 pub use fate::{Fate, SEARCHED_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
+pub use folders::shared_places;
 pub use hosts::Hosts;
 pub use kept::KEPT_MAX;
-pub use peers::{Explained, Peers};
+pub use peers::{Explained, Peers, hold_log};
 pub use pull::{
     GROUPS_MAX, NEWNEWS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls,
     PullsConfig, pull_problems,

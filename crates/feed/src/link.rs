@@ -162,6 +162,7 @@ impl Link {
                 heard = Instant::now();
             }
             let patience = if is_idle { IDLE } else { ANSWER };
+            let looks_after = self.looks_after(talk);
             tokio::select! {
                 read = lines.fill() => match read {
                     Ok(()) => (has_come, heard) = (true, Instant::now()),
@@ -177,7 +178,7 @@ impl Link {
                 },
                 () = more, if talk.room() > 0 => {}
                 // What was put off becomes due, and a quota is open again, without a word.
-                () = sleep(Duration::from_secs(1)), if is_idle && self.waits_for_time() => {}
+                () = sleep(looks_after.unwrap_or_default()), if looks_after.is_some() => {}
                 () = sleep_until(heard + patience) => match is_idle {
                     true => break,
                     false => return blamed(talk, "the peer does not answer".to_owned()),
@@ -209,19 +210,22 @@ impl Link {
             return;
         }
         let now_ms = self.worker.now_ms();
-        self.worker
-            .feed
-            .queue
-            .lock()
-            .take(talk.room(), now_ms, items);
+        let mut queue = self.worker.feed.queue.lock();
+        let is_hungry = queue.take(talk.room(), now_ms, items);
+        drop(queue);
+        if is_hungry {
+            self.worker.settled.notify_one();
+        }
         for item in items.drain(..) {
             talk.offer(item, out);
         }
     }
 
-    fn waits_for_time(&self) -> bool {
+    /// After which time more is offered without a word, where there is room.
+    fn looks_after(&self, talk: &Conversation) -> Option<Duration> {
         let now_ms = self.worker.now_ms();
-        self.worker.feed.queue.lock().waits_for_time(now_ms)
+        let queue = self.worker.feed.queue.lock();
+        queue.looks_after(now_ms).filter(|_| talk.room() > 0)
     }
 
     /// Puts the texts that the peer waits for behind what is not sent yet.
@@ -237,12 +241,14 @@ impl Link {
             let Some(item) = talk.next_text(out) else {
                 return Ok(());
             };
-            let text_at = out.len();
+            let (text_at, article) = (out.len(), item.offered.sequence);
             match self.worker.texts.append(&item.offered, memory, out).await {
                 Ok(true) => {
                     let octets = (out.len() - text_at) as u64;
                     let now_ms = self.worker.now_ms();
-                    self.worker.feed.queue.lock().spend(octets, now_ms);
+                    let mut queue = self.worker.feed.queue.lock();
+                    queue.spend(article, octets, now_ms);
+                    drop(queue);
                     talk.sent();
                 }
                 gone_or_not => {

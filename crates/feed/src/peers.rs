@@ -559,6 +559,22 @@ impl Peers {
     }
 }
 
+/// Has a spool's log kept for the feeds whose places are noted in it, for whoever changes the spool and feeds nobody.
+pub fn hold_log(engine: &Engine, disk: &dyn Disk, spool: &Path) {
+    let from = match place::KIND.find(disk, &spool.join(FILE), place::parse) {
+        Ok(Noted::Noted(mut all)) => {
+            all.remove(GAPS);
+            all.values().map(Place::needs_from).min()
+        }
+        Ok(Noted::Nothing) => None,
+        // Who sees to it finds the log as it is.
+        Ok(Noted::Damaged(_)) | Err(_) => Some(Sequence::ZERO),
+    };
+    if let Some(from) = from {
+        engine.hold_log(from);
+    }
+}
+
 /// Says what is given up with places that were kept for long enough.
 fn tell_forgotten(engine: &Engine, forgotten: Vec<Forgotten>) {
     for it in forgotten {

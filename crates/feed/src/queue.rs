@@ -4,9 +4,11 @@
 //! it is gone; the place follows.  Pure: time comes in, nothing is sent here.
 
 mod item;
+mod line;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use newsreel_wire::{Sequence, UnixTime};
 
@@ -17,9 +19,13 @@ use crate::remembered::{LastWord, Remembered};
 
 pub use item::Tally;
 pub(crate) use item::{Held, Item, Offered, Settled};
+use line::Line;
 
 /// No article waits longer for its next try, milliseconds.
 const RETRY_MS_MAX: u64 = 3_600_000;
+
+/// How often it is seen at least whether what waits for its time may go.
+pub(crate) const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 /// The articles of one feed.
 #[derive(Debug)]
@@ -31,9 +37,9 @@ pub(crate) struct Queue {
     lacks_named: bool,
     /// What is in memory, whoever has it.
     in_memory: BTreeMap<Sequence, Weak<Offered>>,
-    waiting: VecDeque<Item>,
+    waiting: Line,
     /// What was passed over and goes out while nothing else waits.
-    late: VecDeque<Item>,
+    late: Line,
     deferred: BTreeMap<(u64, Sequence), Item>,
     articles_max: usize,
     retry_ms: u64,
@@ -96,8 +102,8 @@ impl Queue {
             lacks_named: !place.named.is_empty(),
             in_memory: BTreeMap::new(),
             place,
-            waiting: VecDeque::new(),
-            late: VecDeque::new(),
+            waiting: Line::new(config.by_group),
+            late: Line::new(config.by_group),
             deferred: BTreeMap::new(),
             articles_max: config.articles_max.max(1) as usize,
             retry_ms: config.retry_s.max(1).saturating_mul(1000),
@@ -134,14 +140,33 @@ impl Queue {
         self.place.open.len()
     }
 
-    /// Whether one more article fits.
-    pub(crate) fn has_room(&self) -> bool {
-        self.open() < self.articles_max
+    /// Articles that take room: where windows are sorted, what connections have taken up does not, so that the next window is as large.
+    fn taking_room(&self) -> usize {
+        if !self.by_group {
+            return self.open();
+        }
+        let named = match self.lacks_named {
+            true => self.place.named.len(),
+            false => 0,
+        };
+        self.waiting.len() + self.late.len() + self.deferred.len() + self.in_log.len() + named
     }
 
-    /// Whether the log is to be read for more: once it was full, not before half of it is settled.
+    /// Whether one more article fits.
+    pub(crate) fn has_room(&self) -> bool {
+        self.taking_room() < self.articles_max
+    }
+
+    /// Whether one more article fits that was passed over: a quarter of the room stays for what is newer in any case.
+    pub(crate) fn has_room_for_late(&self) -> bool {
+        self.taking_room() < self.articles_max - self.articles_max / 4
+    }
+
+    /// Whether the log is to be read for more: once it was full, not before half of it is settled, or where windows are sorted, not before
+    /// what waits is taken up.
     pub(crate) fn is_hungry(&mut self) -> bool {
-        self.was_full &= self.open() > self.articles_max / 2;
+        let has_window = self.by_group && self.waiting.len() > 0;
+        self.was_full &= has_window || self.taking_room() > self.articles_max / 2;
         !self.was_full && self.has_room()
     }
 
@@ -152,7 +177,20 @@ impl Queue {
 
     /// Whether what was passed over is to be read: half of the room stays for what is newer.
     pub(crate) fn wants_late(&self) -> bool {
-        !self.place.behind.is_empty() && self.open() < self.articles_max.div_ceil(2)
+        let may_be_read = !self.by_group || self.late.gathers() || self.late.len() == 0;
+        let half = self.articles_max.div_ceil(2);
+        !self.place.behind.is_empty() && may_be_read && self.taking_room() < half
+    }
+
+    /// Says whether the log is read for more of what waits, and of what was passed over: none of that goes meanwhile where windows are
+    /// sorted.  Whether something may go now that could not.
+    pub(crate) fn gather(&mut self, reads_next: bool, reads_late: bool) -> bool {
+        self.waiting.gather(reads_next) | self.late.gather(reads_late)
+    }
+
+    /// Whether windows are sorted.
+    pub(crate) const fn goes_by_group(&self) -> bool {
+        self.by_group
     }
 
     /// There is no room for more: what comes until `end` is looked at later, and what comes then goes out before it.
@@ -195,7 +233,8 @@ impl Queue {
     pub(crate) fn forget_articles(&mut self) {
         self.name_open(Sequence(u64::MAX));
         self.in_memory = BTreeMap::new();
-        (self.waiting, self.late) = (VecDeque::new(), VecDeque::new());
+        self.waiting.clear();
+        self.late.clear();
         self.deferred = BTreeMap::new();
     }
 
@@ -219,23 +258,14 @@ impl Queue {
         // A place that an older newsreel wrote may have stretches with what is under way in them.
         if self.place.open.insert(offered.sequence) {
             self.hold(&offered);
-            self.late.push_back(Item::new(offered, true));
+            self.late.push(Item::new(offered, true));
         }
     }
 
-    /// A window of a backlog is put in the order of groups and numbers, where that is wanted.
-    pub(crate) fn sort_window(&mut self) {
-        if self.by_group {
-            let filed = |item: &Item| (item.offered.filed, item.offered.sequence);
-            self.waiting.make_contiguous().sort_by_key(filed);
-            self.late.make_contiguous().sort_by_key(filed);
-        }
-    }
-
-    /// So many octets were sent.
-    pub(crate) fn spend(&mut self, octets: u64, now_ms: u64) {
+    /// So many octets of an article were sent.
+    pub(crate) fn spend(&mut self, article: Sequence, octets: u64, now_ms: u64) {
         self.tally.octets += octets;
-        self.quota.spend(octets, now_ms);
+        self.quota.spend(article, octets, now_ms);
     }
 
     /// When something may be sent again; none: now.
@@ -264,17 +294,17 @@ impl Queue {
         self.advance(behind(offered.sequence));
         self.place.open.insert(offered.sequence);
         self.hold(&offered);
-        self.waiting.push_back(Item::new(offered, false));
+        self.waiting.push(Item::new(offered, false));
         self.was_full |= !self.has_room();
     }
 
     /// Articles that no connection has taken up and that may go.
     pub(crate) fn waiting(&self, now_ms: u64) -> usize {
-        if self.closed_until_ms(now_ms).is_some() {
+        if !self.quota.lets_go(now_ms) {
             return 0;
         }
         let due = (now_ms, Sequence(u64::MAX));
-        self.waiting.len() + self.late.len() + self.deferred.range(..=due).count()
+        self.waiting.ready() + self.late.ready() + self.deferred.range(..=due).count()
     }
 
     fn hold(&mut self, offered: &Arc<Offered>) {
@@ -282,22 +312,37 @@ impl Queue {
         self.in_memory.insert(offered.sequence, it);
     }
 
-    /// What is open and named in the place is in memory again.
+    /// What is open and named in the place is in memory again, whether or not it was found in the log.
     pub(crate) fn bring_back_named(&mut self) {
-        if !std::mem::take(&mut self.lacks_named) {
+        if !self.lacks_named {
             return;
         }
-        let named = self.place.named.iter();
+        let named = self.place.named.iter().filter(|(at, _)| self.lacks(**at));
         let named: Vec<_> = named.map(|(at, id)| Offered::by_id(*at, id)).collect();
+        self.lacks_named = false;
         for offered in named.into_iter().map(Arc::new) {
             self.hold(&offered);
-            self.waiting.push_back(Item::new(offered, false));
+            self.waiting.push(Item::new(offered, false));
         }
     }
 
-    /// From where to where the articles are that are open and in the log only.
+    /// Whether an article is open and named in the place, and not in memory.
+    fn lacks(&self, sequence: Sequence) -> bool {
+        self.lacks_named
+            && self.place.named.contains_key(&sequence)
+            && !self.in_memory.contains_key(&sequence)
+    }
+
+    /// From where to where the articles are that are open and not in memory.
     pub(crate) fn to_bring_back(&self) -> Option<(Sequence, Sequence)> {
-        Some((*self.in_log.first()?, *self.in_log.last()?))
+        let named = self.place.named.keys().filter(|_| self.lacks_named);
+        let all = || named.clone().chain(&self.in_log).copied();
+        Some((all().min()?, all().max()?))
+    }
+
+    /// Whether an article is open and not in memory.
+    pub(crate) fn is_to_bring_back(&self, sequence: Sequence) -> bool {
+        self.is_in_log(sequence) || self.lacks(sequence)
     }
 
     /// Whether an article is open and in the log only.
@@ -305,11 +350,11 @@ impl Queue {
         self.in_log.contains(&sequence)
     }
 
-    /// An article is in memory again, if it is open and was in the log only.
+    /// An article is in memory again, if it is open and was not.
     pub(crate) fn bring_back(&mut self, offered: Arc<Offered>) {
-        if self.in_log.remove(&offered.sequence) {
+        if self.in_log.remove(&offered.sequence) || self.lacks(offered.sequence) {
             self.hold(&offered);
-            self.waiting.push_back(Item::new(offered, false));
+            self.waiting.push(Item::new(offered, false));
         }
     }
 
@@ -409,23 +454,24 @@ impl Queue {
         self.advance(to);
     }
 
-    /// Up to so many articles to send now.
-    pub(crate) fn take(&mut self, many: usize, now_ms: u64, out: &mut Vec<Item>) {
-        let mut left = match self.closed_until_ms(now_ms) {
-            None => many,
-            Some(_) => 0,
-        };
-        while left > 0 {
-            let Some(item) = self
-                .take_due(now_ms)
-                .or_else(|| self.waiting.pop_front())
-                .or_else(|| self.late.pop_front())
-            else {
-                return;
+    /// Up to so many articles to send now; whether the log is to be read for more for that.
+    pub(crate) fn take(&mut self, many: usize, now_ms: u64, out: &mut Vec<Item>) -> bool {
+        let wanted_more = self.wants_more();
+        for _ in 0..many {
+            if !self.quota.lets_go(now_ms) {
+                break;
+            }
+            let item = self.take_due(now_ms).or_else(|| self.waiting.pop());
+            let Some(item) = item.or_else(|| self.late.pop()) else {
+                break;
             };
+            let Offered {
+                sequence, octets, ..
+            } = *item.offered;
+            self.quota.take(sequence, octets, now_ms);
             out.push(item);
-            left -= 1;
         }
+        !wanted_more && self.wants_more()
     }
 
     /// An article whose time has come. One at which connections end lets others go first, until one of them has gone through or none waits:
@@ -433,7 +479,7 @@ impl Queue {
     fn take_due(&mut self, now_ms: u64) -> Option<Item> {
         let (settled, are_others) = (
             self.tally.settled(),
-            !self.waiting.is_empty() || !self.late.is_empty(),
+            self.waiting.ready() + self.late.ready() > 0,
         );
         let lets_others = |item: &Item| item.ends > 1 && item.settled_then == settled && are_others;
         let mut due = self.deferred.range(..=(now_ms, Sequence(u64::MAX)));
@@ -442,13 +488,17 @@ impl Queue {
         self.deferred.remove(&at)
     }
 
-    /// Whether articles wait for their time.
-    pub(crate) fn waits_for_time(&self, now_ms: u64) -> bool {
-        !self.deferred.is_empty() || self.closed_until_ms(now_ms).is_some()
+    /// After which time it is to be seen whether articles may go that wait for their time; none: there is none to wait for.
+    pub(crate) fn looks_after(&self, now_ms: u64) -> Option<Duration> {
+        let closed = self.closed_until_ms(now_ms);
+        let opens = closed.map(|until| Duration::from_millis(until.saturating_sub(now_ms)));
+        let waits = !self.deferred.is_empty() || !self.quota.lets_go(now_ms);
+        waits.then(|| opens.unwrap_or(LOOKS_EVERY).min(LOOKS_EVERY))
     }
 
     /// The last word on an article.
     pub(crate) fn settle(&mut self, sequence: Sequence, how: Settled) {
+        self.quota.give_back(sequence);
         if !self.place.open.remove(&sequence) {
             return;
         }
@@ -456,7 +506,7 @@ impl Queue {
         self.place.named.remove(&sequence);
         let tally = &mut self.tally;
         match how {
-            Settled::Accepted => tally.accepted += 1,
+            Settled::Accepted | Settled::Written => tally.accepted += 1,
             Settled::Refused => tally.refused += 1,
             Settled::Rejected => tally.rejected += 1,
             Settled::Gone => tally.gone += 1,
@@ -467,7 +517,12 @@ impl Queue {
     /// The same, remembered with the time and with what was said.
     pub(crate) fn last_word(&mut self, on: &Offered, how: Settled, said: &str, now: UnixTime) {
         self.settle(on.sequence, how);
-        self.remembered.note(&on.id, how, said, now);
+        self.remember(&on.id, how, said, now);
+    }
+
+    /// Remembers how an article was settled.
+    pub(crate) fn remember(&mut self, id: &str, how: Settled, said: &str, now: UnixTime) {
+        self.remembered.note(id, how, said, now);
     }
 
     /// The last word on an article, if it is remembered.
@@ -506,7 +561,7 @@ impl Queue {
             let times = item.tries;
             return Some(Held::PutOff { times, seconds });
         }
-        let mut waiting = self.waiting.iter().chain(&self.late);
+        let mut waiting = self.waiting.iter().chain(self.late.iter());
         Some(
             match waiting.any(|item| item.offered.sequence == sequence) {
                 true => Held::Waits,
@@ -534,6 +589,7 @@ impl Queue {
 
     /// The peer put an article off, which is tried again unless it was dropped meanwhile.
     pub(crate) fn defer(&mut self, mut item: Item, now_ms: u64) {
+        self.quota.give_back(item.offered.sequence);
         if !self.place.open.contains(&item.offered.sequence) {
             return;
         }
@@ -546,20 +602,20 @@ impl Queue {
 
     /// A connection ended: what was under way on it waits again, in front.
     pub(crate) fn give_back(&mut self, mut items: Vec<Item>) {
-        items.sort_by_key(|item| item.offered.sequence);
-        for item in items.into_iter().rev() {
-            if self.place.open.contains(&item.offered.sequence) {
-                match item.is_late {
-                    true => self.late.push_front(item),
-                    false => self.waiting.push_front(item),
-                }
-            }
+        for item in &items {
+            self.quota.give_back(item.offered.sequence);
         }
+        items.retain(|item| self.place.open.contains(&item.offered.sequence));
+        items.sort_by_key(|item| item.offered.sequence);
+        let (late, items): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.is_late);
+        self.late.give_back(late);
+        self.waiting.give_back(items);
     }
 
     /// A connection ended at this article: the second time it is put off, so that it holds nobody up.  Given back: the connections end at
     /// it again and again, while others go through; it is settled, as rejected.
     pub(crate) fn blame(&mut self, mut item: Item, now_ms: u64) -> Option<Item> {
+        self.quota.give_back(item.offered.sequence);
         if !self.place.open.contains(&item.offered.sequence) {
             return None;
         }
@@ -584,7 +640,9 @@ impl Queue {
     /// Whoever waits to be tried again is tried now.
     pub(crate) fn hurry(&mut self) {
         let deferred = std::mem::take(&mut self.deferred);
-        self.waiting.extend(deferred.into_values());
+        deferred
+            .into_values()
+            .for_each(|item| self.waiting.push(item));
     }
 
     /// Nothing of what there is goes out; how many articles were in memory.

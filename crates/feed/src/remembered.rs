@@ -1,6 +1,6 @@
 //! The last words on the articles that a feed settled lately, so that who asks what became of one is told.
 //!
-//! In memory only, and of the newest: a message-id is kept as a hash, what the peer said only where it rejected.
+//! In memory only, and of the newest: a message-id is kept as a hash, what was said only where the peer rejected or a batch has a name.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,8 +12,8 @@ use crate::queue::Settled;
 /// Articles whose last word a feed remembers.
 pub const REMEMBERED_MAX: usize = 4096;
 
-/// Of a peer's words so much is kept.
-const SAID_CHARS_MAX: usize = 120;
+/// Of a peer's words, or a batch's name, so much is kept.
+const SAID_CHARS_MAX: usize = 160;
 
 /// A last word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct LastWord {
     hash: u64,
     pub(crate) how: Settled,
     pub(crate) at: UnixTime,
-    /// Why, where it was rejected.
+    /// Why, where it was rejected; the batch, where it is in one.
     pub(crate) said: Option<Box<str>>,
 }
 
@@ -39,7 +39,7 @@ impl Remembered {
         if self.words.len() >= REMEMBERED_MAX {
             self.words.pop_front();
         }
-        let is_told = how == Settled::Rejected && !said.is_empty();
+        let is_told = matches!(how, Settled::Rejected | Settled::Written) && !said.is_empty();
         let kept = |c: char| if c.is_control() { '?' } else { c };
         let said = is_told.then(|| said.chars().take(SAID_CHARS_MAX).map(kept).collect());
         let hash = self.hashing.hash_one(id);
@@ -49,7 +49,7 @@ impl Remembered {
             at,
             said,
         };
-        if word.said.is_some() {
+        if how == Settled::Rejected && word.said.is_some() {
             self.rejection = Some(word.clone());
         }
         self.words.push_back(word);

@@ -168,7 +168,9 @@ impl Sink {
         match ended {
             Ok(how) => {
                 let (octets, now_ms) = (text.len() as u64, self.worker.now_ms());
-                self.worker.feed.queue.lock().spend(octets, now_ms);
+                let mut queue = self.worker.feed.queue.lock();
+                queue.spend(item.offered.sequence, octets, now_ms);
+                drop(queue);
                 self.settle(item, how);
                 taken.items.clear();
                 Ok(())
@@ -237,15 +239,14 @@ impl Sink {
 
     /// Appends articles to the file, and has them on disk.
     async fn append(&self, taken: &mut Taken<'_>, memory: &mut ArticleBuf) -> Result<(), String> {
-        let (mut out, mut done) = (Vec::new(), 0);
-        let mut gone = Vec::new();
+        let (mut out, mut appends) = (Vec::new(), Vec::new());
         for item in &taken.items {
             if out.len() > APPENDED_OCTETS_MAX {
                 break;
             }
-            done += 1;
+            let before = out.len();
             let Some(text) = self.text(item, memory).await? else {
-                gone.push(item.offered.sequence);
+                appends.push(None);
                 continue;
             };
             match self.worker.feed.config.form {
@@ -254,8 +255,9 @@ impl Sink {
                     mbox::write_message(&text, UnixTime(self.worker.clock.now().secs), &mut out);
                 }
             }
+            appends.push(Some((out.len() - before) as u64));
         }
-        let (disk, octets) = (Arc::clone(&self.disk), out.len() as u64);
+        let disk = Arc::clone(&self.disk);
         let (path, octets_max) = (
             self.worker.feed.config.file.clone(),
             self.worker.feed.config.waiting_octets_max,
@@ -264,9 +266,11 @@ impl Sink {
         let wrote = tokio::task::spawn_blocking(writing).await;
         wrote.map_err(|error| error.to_string())??;
         let mut queue = self.worker.feed.queue.lock();
-        queue.spend(octets, self.worker.now_ms());
-        for item in taken.items.drain(..done) {
-            if !gone.contains(&item.offered.sequence) {
+        let now_ms = self.worker.now_ms();
+        for (item, octets) in taken.items.drain(..appends.len()).zip(appends) {
+            // What was gone is settled.
+            if let Some(octets) = octets {
+                queue.spend(item.offered.sequence, octets, now_ms);
                 queue.last_word(&item.offered, Settled::Accepted, "", self.worker.now());
             }
         }

@@ -389,6 +389,7 @@ fn fate(of: &Value, is_running: bool) -> (String, bool) {
     let at = || output::date(&of["at"]);
     let said = match of["what"].as_str().unwrap_or_default() {
         "accepted" => format!("accepted {}", at()),
+        "written" => format!("written into the batch {} {}", output::cell(&of["file"]), at()),
         "refused" => format!("refused when offered {}", at()),
         "rejected" => {
             let why = of["said"].as_str().map(|why| format!(": {why}"));

@@ -378,14 +378,19 @@ pub(crate) fn look(file: &Path) -> Result<(Config, Problems)> {
 fn look_as(file: &Path, origin: Origin) -> Result<(Config, Problems)> {
     let about = || format!("the configuration file {}", file.display());
     let Input { octets, is_stream } = input::read(file, FILE_OCTETS_MAX).with_context(about)?;
-    let (mut config, problems) = from_octets(octets, file, origin)?;
+    let (mut config, mut problems) = from_octets(octets, file, origin)?;
     if is_stream {
         // It lies nowhere and is gone now: paths count from here, and nothing is read again.
         let here = std::path::absolute(".")?;
         at_home(&mut config, &here);
-        return Ok((config, problems));
+    } else {
+        config = settled(config, file)?;
     }
-    Ok((settled(config, file)?, problems))
+    if origin == Origin::Written {
+        problems.list.extend(shared_places(&config));
+        problems.list.sort();
+    }
+    Ok((config, problems))
 }
 
 /// Reads a file again while the server runs: nothing that would hold it up.
@@ -399,8 +404,28 @@ pub(crate) fn load_again(file: &Path) -> Result<Config> {
             file.display()
         );
     }
-    let (config, problems) = from_octets(octets, file, Origin::Written)?;
-    settled(problems.none_or(config)?, file)
+    let (config, mut problems) = from_octets(octets, file, Origin::Written)?;
+    let config = settled(config, file)?;
+    problems.list.extend(shared_places(&config));
+    problems.none_or(config)
+}
+
+/// Feeds that write to one place under two names of it.
+fn shared_places(config: &Config) -> Vec<Problem> {
+    let disk = &newsreel_host::RealDisk;
+    let shared = newsreel_feed::shared_places(&config.peer, disk, &config.server.spool);
+    let problem = |(key, right): (String, String)| {
+        let key = format!("peer{key}");
+        let (line, column) = config.places.of(&key);
+        let what = format!("{key} is not as it must be");
+        Problem {
+            line,
+            column,
+            what: entries::in_words(&what, &config.store),
+            right,
+        }
+    };
+    shared.into_iter().map(problem).collect()
 }
 
 /// Whether a file has nothing but white space, behind a mark of its encoding perhaps.

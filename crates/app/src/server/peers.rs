@@ -228,6 +228,7 @@ fn fate(fate: &Fate) -> Value {
     let settled = |what: &str, at: &UnixTime| json!({"what": what, "at": at.0});
     match fate {
         Fate::Accepted(at) => settled("accepted", at),
+        Fate::Written(at, file) => json!({"what": "written", "at": at.0, "file": file}),
         Fate::Refused(at) => settled("refused", at),
         Fate::Rejected(at, said) => json!({"what": "rejected", "at": at.0, "said": said}),
         Fate::Gone(at) => settled("gone", at),

@@ -1,6 +1,7 @@
 //! Batches that go out: written beside a running server and without one, taken whole by rnews, and neither lost nor doubled.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use newsreel_host::{Disk as _, RealDisk};
 use serde_json::Value;
@@ -268,4 +269,55 @@ fn a_kill_loses_and_doubles_nothing() {
     let mut expected: Vec<String> = (0..300).map(|n| format!("<{n}@t.example>")).collect();
     expected.sort_unstable();
     assert_eq!(ids, expected);
+}
+
+/// Two feeds that called one directory by two names shared the names of what is being written there.
+#[test]
+fn no_two_feeds_write_to_one_directory_whatever_they_call_it() {
+    let feed =
+        |name: &str, more: &str| format!("[[peer]]\nname = '{name}'\n[[peer.feed]]\n{more}\n");
+    let batch =
+        |name: &str, folder: &str| feed(name, &format!("kind = 'batch'\nfolder = '{folder}'"));
+    let usual = Spool::changed(&[]);
+    let spool = Spool::with(&(usual.clone() + &batch("a.example", "out")));
+    RealDisk
+        .create_dir_all(&spool.folder().join("out"))
+        .unwrap();
+    std::os::unix::fs::symlink("out", spool.folder().join("link")).unwrap();
+    let server = spool.serve();
+    let whole = spool.folder().join("out").display().to_string();
+    let words = "another feed of this name writes batches there";
+    for (nth, other) in (1..).zip(["link", "./out", "not-there/../out", &whole]) {
+        spool.configure(&(usual.clone() + &batch("a.example", "out") + &batch("b.example", other)));
+        let why = spool.error(&["config", "check"]);
+        assert!(why.contains(words), "{other}: {why}");
+        server.signal("HUP");
+        let mut waited = 0;
+        while spool.log().matches(words).count() < nth {
+            assert!(waited < 1000, "{other}: {}", spool.log());
+            std::thread::sleep(Duration::from_millis(10));
+            waited += 1;
+        }
+    }
+    server.stop();
+    let why = spool.error(&["serve"]);
+    assert!(why.contains(words), "{why}");
+    // Where nobody says it, it is a directory of the spool.
+    let usual_folder = spool.path().join("batches/out/b.example");
+    for (first, second) in [
+        (
+            batch("a.example", &usual_folder.display().to_string()),
+            feed("b.example", "kind = 'batch'"),
+        ),
+        (
+            feed("a.example", "kind = 'file'\nfile = 'link/f'"),
+            feed("b.example", "kind = 'file'\nfile = 'out/f'"),
+        ),
+    ] {
+        spool.configure(&(usual.clone() + &first + &second));
+        let why = spool.error(&["config", "check"]);
+        assert!(why.contains("another feed"), "{why}");
+    }
+    spool.configure(&(usual + &batch("a.example", "out") + &batch("b.example", "out/b")));
+    spool.serve().stop();
 }

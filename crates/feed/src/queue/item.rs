@@ -13,6 +13,8 @@ pub(crate) struct Offered {
     pub(crate) filed: Option<(GroupId, ArticleNumber)>,
     /// Its message-id, with brackets.
     pub(crate) id: Box<str>,
+    /// Its octets as served; none: that is not known.
+    pub(crate) octets: Option<u32>,
     /// Its text while somebody may want it again.
     pub(crate) text: crate::text::Slot,
 }
@@ -24,6 +26,7 @@ impl Offered {
             sequence,
             filed: None,
             id: id.into(),
+            octets: None,
             text: crate::text::Slot::default(),
         }
     }
@@ -63,6 +66,8 @@ impl Item {
 pub(crate) enum Settled {
     /// The peer took it.
     Accepted,
+    /// It is in a batch.
+    Written,
     /// The peer has it (438, 435), or did not want it when asked.
     Refused,
     /// The peer did not want it when it came (439, 437).

@@ -10,6 +10,7 @@ fn offered(sequence: u64) -> Arc<Offered> {
         sequence: Sequence(sequence),
         filed: None,
         id: format!("<{sequence}@x>").into(),
+        octets: None,
         text: crate::text::Slot::default(),
     })
 }
@@ -267,15 +268,57 @@ fn a_window_goes_by_group_and_number() {
     };
     let mut queue = Queue::new(Place::at(Sequence(1)), &config);
     for (n, group, number) in [(1, 2, 7), (2, 1, 9), (3, 2, 6), (4, 1, 8)] {
-        queue.push(Arc::new(Offered {
-            sequence: Sequence(n),
-            filed: Some((GroupId(group), ArticleNumber(number))),
-            id: "<x@y>".into(),
-            text: crate::text::Slot::default(),
-        }));
+        queue.push(filed(n, group, number));
     }
-    queue.sort_window();
-    assert_eq!(numbers(&taken(&mut queue, 9, 0)), [4, 2, 3, 1]);
+    // It is not known yet how far the log was read.
+    assert_eq!((queue.waiting(0), taken(&mut queue, 9, 0).len()), (0, 0));
+    assert!(queue.gather(false, false));
+    let items = taken(&mut queue, 2, 0);
+    assert_eq!(numbers(&items), [4, 2]);
+    // What comes waits for the window to be taken up, and nothing that was in it for what comes.
+    queue.push(filed(5, 1, 10));
+    queue.give_back(items);
+    assert_eq!(numbers(&taken(&mut queue, 9, 0)), [4, 2, 3, 1, 5]);
+}
+
+fn filed(n: u64, group: u32, number: u64) -> Arc<Offered> {
+    Arc::new(Offered {
+        sequence: Sequence(n),
+        filed: Some((GroupId(group), ArticleNumber(number))),
+        id: "<x@y>".into(),
+        octets: None,
+        text: crate::text::Slot::default(),
+    })
+}
+
+/// A window was as large as what the log brought while a connection took up the one before.
+#[test]
+fn each_window_of_a_backlog_is_as_large_as_may_be() {
+    let config = FeedConfig {
+        by_group: true,
+        articles_max: 10,
+        ..FeedConfig::default()
+    };
+    let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+    let mut under_way = Vec::new();
+    for window in 0..5 {
+        let first = queue.place().next.0;
+        assert!(queue.is_hungry(), "{window}");
+        queue.gather(true, false);
+        while queue.is_hungry() {
+            let n = queue.place().next.0;
+            assert_eq!((queue.waiting(0), queue.has_room()), (0, true));
+            queue.push(filed(n, n as u32 % 2, n));
+        }
+        assert!(queue.gather(false, false));
+        assert_eq!((queue.place().next.0, queue.waiting(0)), (first + 10, 10));
+        assert!(!queue.take(9, 0, &mut under_way) && !queue.is_hungry());
+        assert!(queue.take(9, 0, &mut under_way), "the last was taken up");
+        let numbers = numbers(under_way.get(window * 10..).unwrap());
+        let even = (first..first + 10).filter(|n| n % 2 == 0);
+        let odd = (first..first + 10).filter(|n| n % 2 == 1);
+        assert_eq!(numbers, even.chain(odd).collect::<Vec<_>>());
+    }
 }
 
 /// A feed with its log, of which every sequence is an article that goes out.
@@ -354,7 +397,9 @@ impl Model {
         match what {
             0 => self.end += many as u64,
             1 => self.read(many),
-            2 => self.queue.take(many, self.now_ms, &mut self.out),
+            2 => {
+                self.queue.take(many, self.now_ms, &mut self.out);
+            }
             3 => {
                 for it in self.out.drain(..some) {
                     self.queue.settle(it.offered.sequence, Settled::Accepted);
@@ -391,7 +436,7 @@ impl Model {
     /// Who has what is open, each once.
     fn holders(&self) -> Vec<Sequence> {
         let queue = &self.queue;
-        let here = queue.waiting.iter().chain(&queue.late);
+        let here = queue.waiting.iter().chain(queue.late.iter());
         let here = here.chain(queue.deferred.values());
         // A connection may still have what was dropped.
         let is_open = |item: &&Item| queue.place.open.contains(&item.offered.sequence);

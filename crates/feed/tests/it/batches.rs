@@ -4,11 +4,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_feed::{Batched, Batching, Packing, Peers};
+use newsreel_feed::{Batched, Batching, Fate, Packing, Peers};
 use newsreel_host::sealed::seal;
 use newsreel_host::{
     Clock, Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, read_whole, replace_file,
 };
+use newsreel_wire::MessageId;
 use newsreel_wire::batch::{BatchReader, Step};
 
 use crate::site::{Site, id, peers};
@@ -568,4 +569,26 @@ async fn what_is_gone_counts_once() {
     assert_eq!((done.articles, done.gone), (2, 1));
     let report = leaf_peers.reports().remove(0);
     assert_eq!((report.tally.gone, report.gone), (1, vec![id(1)]));
+}
+
+/// Of an article that had left by a batch nobody knew anything.
+#[tokio::test]
+async fn it_is_told_in_which_batch_an_article_is() {
+    let site = Site::new(&[]);
+    let leaf_peers = open(&site, &site.disk, &leaf(""));
+    site.receive(0..3, "misc.test").await;
+    let fate = async |n| {
+        let id = id(n);
+        let told = leaf_peers.explain(MessageId::parse(id.as_bytes()).unwrap());
+        told.await.unwrap().unwrap()[0].fate.clone().unwrap()
+    };
+    assert_eq!(fate(1).await, Fate::InLog);
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    let name = done.batches[0].file.file_name().unwrap();
+    match fate(1).await {
+        Fate::Written(_, Some(file)) => assert_eq!(file, name.to_str().unwrap()),
+        other => panic!("{other:?}"),
+    }
+    // It is no word of a peer that rejects.
+    assert_eq!(leaf_peers.reports()[0].rejection, None);
 }

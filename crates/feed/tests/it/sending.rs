@@ -666,43 +666,70 @@ async fn what_is_new_goes_before_a_backlog() {
     sending.stop().await;
 }
 
-/// A backlog of articles of two groups in turn goes out group by group.
+/// Of a backlog each window went in as many parts as the log was read in while a connection was at work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backlog_goes_by_group_and_number() {
-    let site = Site::new(&["b.example"]);
-    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nby_group = true";
-    let sending = site.send_to(&peers(text));
-    sending.peers.pause("b.example", true);
-    for n in 0..40 {
-        let group = ["misc.test", "alt.test"][n % 2];
-        site.receive(n..n + 1, group).await;
-    }
-    site.world.0["b.example"].habits.lock().closed = true;
-    sending.peers.pause("b.example", false);
-    for _ in 0..500 {
-        if report(&sending, "b.example").open == 40 {
-            break;
+async fn a_backlog_goes_window_by_window_and_each_by_group() {
+    const ALL: usize = 120;
+    const WINDOWS: usize = 4;
+    let feed = "connections = 1\nby_group = true\narticles_max = 30";
+    for (how, more) in [
+        ("away", ""),
+        ("paused", ""),
+        ("stopped", ""),
+        ("late", "\nfresh_first = true"),
+    ] {
+        let site = Site::new(&["b.example"]);
+        let text =
+            format!("[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\n{feed}{more}");
+        let mut sending = site.send_to(&peers(&text));
+        let peer = &site.world.0["b.example"];
+        peer.habits.lock().closed = how != "paused";
+        sending.peers.pause("b.example", how == "paused");
+        for n in 0..ALL {
+            let group = ["misc.test", "alt.test"][n % 2];
+            site.receive(n..n + 1, group).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    site.world.0["b.example"].habits.lock().closed = false;
-    site.until_has(&sending, "b.example", 40).await;
-    let came = site.world.0["b.example"].came.lock().clone();
-    let changes = came.windows(2).filter(|two| {
+        if how != "paused" {
+            site.until(&sending, "b.example", |_| {
+                report(&sending, "b.example").open == 30
+            })
+            .await;
+        }
+        if how == "stopped" {
+            sending.stop().await;
+            sending = site.send_to(&peers(&text));
+        }
+        peer.habits.lock().closed = false;
+        sending.peers.pause("b.example", false);
+        site.until_has(&sending, "b.example", ALL).await;
+        let came = peer.came.lock().clone();
         let parity = |id: &String| id[1..id.find('@').unwrap()].parse::<u32>().unwrap() % 2;
-        parity(&two[0]) != parity(&two[1])
-    });
-    assert!(changes.count() <= 3, "{came:?}");
-    sending.stop().await;
+        let changes = came
+            .windows(2)
+            .filter(|two| parity(&two[0]) != parity(&two[1]));
+        let windows = if how == "late" {
+            2 * WINDOWS - 1
+        } else {
+            WINDOWS
+        };
+        let changes = changes.count();
+        assert!(changes < 2 * windows, "{how}: {changes} changes: {came:?}");
+        assert_eq!(came.len(), ALL, "{how}: none is sent twice");
+        sending.stop().await;
+    }
 }
 
-/// A quota of a day is used up; what is more waits, and goes out when the next day begins.
+/// A quota of a day is used up; what is more waits, and goes out when the next day begins.  What connections had taken up by then was sent
+/// all the same, most of all after a start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quota_holds_what_is_too_much() {
     let site = Site::new(&["b.example"]);
-    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nwindow = 1\noctets_per_day_max = 1000";
+    let text =
+        "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\noctets_per_day_max = 1000";
     let sending = site.send_to(&peers(text));
+    sending.peers.pause("b.example", true);
     site.receive(0..100, "misc.test").await;
+    sending.peers.pause("b.example", false);
     let peer = &site.world.0["b.example"];
     site.until(&sending, "b.example", |_| {
         report(&sending, "b.example").quota_s.is_some()
@@ -711,7 +738,8 @@ async fn a_quota_holds_what_is_too_much() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let now = report(&sending, "b.example");
     let sent = now.tally.octets;
-    assert!((1000..2000).contains(&sent) && peer.has() < 10, "{sent}");
+    let one = site.stored(1).await.len() as u64;
+    assert!((1000..1000 + one).contains(&sent), "{sent}, each {one}");
     assert!(
         now.quota_s.is_some_and(|seconds| seconds > 80_000),
         "{now:?}"
@@ -722,6 +750,15 @@ async fn a_quota_holds_what_is_too_much() {
     })
     .await;
     assert!(peer.has() < 20, "{}", peer.has());
+    sending.stop().await;
+    let sending = site.send_to(&peers(text));
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").quota_s.is_some()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let sent = report(&sending, "b.example").tally.octets;
+    assert!((1000..1000 + one).contains(&sent), "{sent}, each {one}");
     sending.stop().await;
 }
 

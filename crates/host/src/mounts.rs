@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::disk::{failed, read_table, retry};
-use crate::error::{Error, Op, Result};
+use crate::error::{Error, ErrorKind, Op, Result};
 
 /// As much of the table of mounts is read: a hundred thousand of them.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
@@ -28,6 +28,8 @@ pub struct MountPoint {
     pub source: PathBuf,
     /// The device that it is, as `major:minor`.
     pub device: String,
+    /// What may be done with it.
+    pub access: Access,
 }
 
 /// Everything that is mounted, as this process sees it; what lies on top comes last.
@@ -110,7 +112,17 @@ impl MountId {
     /// Takes it off if it is (still) what lies at `at`, also when it is in use, and says whether it was: nothing else is ever
     /// taken off by root; who is not root has to do it by its path, through `fusermount3`, right after looking.
     pub fn unmount(self, at: &Path) -> Result<bool> {
-        let (fd, found) = Self::open(at)?;
+        let (fd, found) = match Self::open(at) {
+            // What it lay in has another name by now, or is closed to us.
+            Err(error)
+                if error.kind() == ErrorKind::NotFound
+                    || error.is_below_a_file()
+                    || error.is_denied() =>
+            {
+                return Ok(false);
+            }
+            found => found?,
+        };
         if found != self {
             return Ok(false);
         }
@@ -166,12 +178,25 @@ fn parse(line: &[u8]) -> Option<MountPoint> {
     let mut fields = line.split(|octet| *octet == b' ');
     let device = String::from_utf8_lossy(fields.nth(2)?).into_owned();
     let at = unescaped(fields.nth(1)?);
+    let options = fields.next()?;
     fields.find(|field| field == b"-")?;
+    let kind = String::from_utf8_lossy(fields.next()?).into_owned();
+    let source = unescaped(fields.next()?);
+    let of_system = fields.next().unwrap_or_default();
+    let has =
+        |list: &[u8], wanted: &[u8]| list.split(|octet| *octet == b',').any(|it| it == wanted);
     Some(MountPoint {
         at,
-        kind: String::from_utf8_lossy(fields.next()?).into_owned(),
-        source: unescaped(fields.next()?),
+        kind,
+        source,
         device,
+        access: Access {
+            read_only: has(options, b"ro") || has(of_system, b"ro"),
+            devices: !has(options, b"nodev"),
+            set_uid: !has(options, b"nosuid"),
+            no_exec: has(options, b"noexec"),
+            no_atime: has(options, b"noatime"),
+        },
     })
 }
 
@@ -205,7 +230,21 @@ mod tests {
             kind: "fuse.newsreel".to_owned(),
             source: PathBuf::from("/var/spool\\"),
             device: "98:0".to_owned(),
+            access: Access {
+                devices: true,
+                set_uid: true,
+                no_atime: true,
+                ..Access::default()
+            },
         };
+        let other = b"1 0 8:1 / /b ro,nosuid,noexec - ext4 /c rw";
+        let access = Access {
+            read_only: true,
+            devices: true,
+            no_exec: true,
+            ..Access::default()
+        };
+        assert_eq!(parse(other).map(|mount| mount.access), Some(access));
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b"36 35 98:0 / /mnt rw"), None);
         assert_eq!(unescaped(b"a\\04"), PathBuf::from("a\\04"));

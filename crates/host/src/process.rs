@@ -203,6 +203,13 @@ pub fn owner_if_not_root(path: &Path) -> Result<Option<u32>> {
     Ok(Some(stat.st_uid).filter(|uid| *uid != 0))
 }
 
+/// The user that a process runs as, if it is there and may be looked at.
+#[must_use]
+pub fn owner_of(pid: u32) -> Option<u32> {
+    let stat = rustix::fs::stat(format!("/proc/{pid}"));
+    stat.ok().map(|stat| stat.st_uid)
+}
+
 /// Ends the processes of a group at once; nothing where there is none.
 pub fn kill_group(group: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};

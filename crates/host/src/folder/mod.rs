@@ -9,18 +9,20 @@
 mod beneath;
 mod entries;
 mod facts;
+mod locks;
 #[cfg(test)]
 mod tests;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags, XattrFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
 pub use entries::{Entries, Entry};
 pub use facts::{Facts, FileSystem, FileSystemKind, Kind};
+pub use locks::FolderLock;
 
 use self::beneath::lying;
 use crate::disk::{FaultyDisk, failed, retry};
@@ -35,20 +37,6 @@ pub struct Folder {
     fd: OwnedFd,
     path: PathBuf,
     faults: Option<FaultyDisk>,
-}
-
-/// A lock on a folder, held until it is dropped or the process ends.
-#[derive(Debug)]
-pub struct FolderLock {
-    // The lock belongs to this descriptor.
-    fd: OwnedFd,
-}
-
-impl Drop for FolderLock {
-    /// A program that is just being started has the descriptor, too, until its own code is loaded: the lock must not wait for that.
-    fn drop(&mut self) {
-        let _ = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
-    }
 }
 
 const OPEN_FOLDER: OFlags = OFlags::RDONLY
@@ -271,30 +259,6 @@ impl Folder {
     /// Whether the file system finds a name in it without reading all others: `None` where it does not say.
     pub fn is_indexed(&self) -> Result<Option<bool>> {
         self.run(Op::Stat, Path::new(""), || facts::is_indexed(&self.fd))
-    }
-
-    /// Takes the exclusive lock of this directory at once, or says that it is locked.
-    pub fn lock(&self) -> Result<FolderLock> {
-        self.lock_by(FlockOperation::NonBlockingLockExclusive)
-    }
-
-    /// Takes a lock that others may hold too, but nobody who holds the exclusive one.
-    pub fn lock_shared(&self) -> Result<FolderLock> {
-        self.lock_by(FlockOperation::NonBlockingLockShared)
-    }
-
-    fn lock_by(&self, operation: FlockOperation) -> Result<FolderLock> {
-        let fd = self.run(Op::Lock, Path::new(""), || {
-            rustix::fs::openat(&self.fd, ".", OPEN_FOLDER, Mode::empty())
-        })?;
-        match retry(|| rustix::fs::flock(&fd, operation)) {
-            Ok(()) => Ok(FolderLock { fd }),
-            Err(Errno::WOULDBLOCK) => Err(Error::Locked {
-                path: self.path.clone(),
-                pid: None,
-            }),
-            Err(errno) => Err(failed(Op::Lock, &self.path)(errno)),
-        }
     }
 }
 

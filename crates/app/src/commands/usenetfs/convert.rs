@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use newsreel_host::Folder;
+use newsreel_host::{Folder, mounts};
 use newsreel_layout::Algorithm;
 use newsreel_layout::convert::{self, Options, Target};
 use newsreel_usenetfs::{Order, plan_as_json, report_as_json};
@@ -87,6 +87,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     super::not_mounted(&folder).context(
         "what is mounted is converted where it is shown: name the directory below its mount point",
     )?;
+    if let Some(part) = super::mounted_below(&mounts::canonical(&what.directory), false)? {
+        bail!(
+            "{} is mounted on {}, and lies in {}; unmount it first",
+            part.source.display(),
+            part.at.display(),
+            what.directory.display()
+        );
+    }
     if what.dry_run {
         let plan = convert::plan(&folder, target)?;
         return say_plan(&plan_as_json(&plan), what.json);

@@ -58,9 +58,6 @@ pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 
-/// So often a lock is looked at again that somebody else may only look at, too.
-const LOOKS: u32 = 5;
-
 /// The whole path of a directory that a mount of ours shows, if one does.  A server that does not answer is told of.
 fn within_mount(directory: &Path) -> Result<Option<PathBuf>> {
     let path = directory.to_path_buf();
@@ -114,7 +111,7 @@ fn none_above(folder: &Folder, is_shared: bool) -> Result<()> {
         if facts.is_same_as(&inner) {
             break;
         }
-        if is_locked(&level, is_shared) {
+        if level.is_in_use(is_shared)? {
             bail!(
                 "{} lies in {}, which is mounted or being converted; end that first",
                 folder.path().display(),
@@ -133,39 +130,31 @@ fn not_overlapping(lower: &Path, is_shared: bool) -> Result<()> {
     let folder = Folder::open(lower)?;
     not_seen_through(&folder)?;
     none_above(&folder, is_shared)?;
+    if let Some(part) = mounted_below(lower, is_shared)? {
+        bail!(
+            "{} is mounted on {} already, and lies in {}; end that first, or mount both with --shared",
+            part.source.display(),
+            part.at.display(),
+            lower.display()
+        );
+    }
+    Ok(())
+}
+
+/// A mount of a part of a directory, by others than those who share it, if so do we.
+fn mounted_below(lower: &Path, is_shared: bool) -> Result<Option<mounts::MountPoint>> {
     for mounted in all_mounted()? {
         if mounted.source == lower || !mounted.source.starts_with(lower) {
             continue;
         }
         // A path that leads elsewhere by now says nothing.
-        let is_used = Folder::open(&mounted.source).is_ok_and(|part| is_locked(&part, is_shared));
-        if is_used {
-            bail!(
-                "{} is mounted on {} already, and lies in {}; end that first, or mount both with --shared",
-                mounted.source.display(),
-                mounted.at.display(),
-                lower.display()
-            );
+        if let Ok(part) = Folder::open(&mounted.source)
+            && part.is_in_use(is_shared)?
+        {
+            return Ok(Some(mounted));
         }
     }
-    Ok(())
-}
-
-/// Whether others have locked a directory: alone, or at all.
-fn is_locked(folder: &Folder, is_shared: bool) -> bool {
-    for _ in 0..LOOKS {
-        let lock = if is_shared {
-            folder.lock_shared()
-        } else {
-            folder.lock()
-        };
-        match lock {
-            Err(error) if error.kind() == ErrorKind::Locked => {}
-            _ => return false,
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    true
+    Ok(None)
 }
 
 /// A server that does not answer for so long is not waited for.

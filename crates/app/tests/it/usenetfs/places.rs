@@ -354,3 +354,140 @@ fn what_a_mount_shows_is_not_mounted_again() {
     }
     system("umount", &[], &place.lower(""));
 }
+
+/// Whoever may read a directory may lock it: a user's lock on `/` kept everybody from mounting anything.
+#[test]
+fn locks_of_strangers_above_are_in_nobodys_way() {
+    use std::os::unix::process::CommandExt as _;
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir(place.lower("full")).unwrap();
+    fs::write(place.lower("full/1"), "").unwrap();
+    for kind in ["-s", "-x"] {
+        let mut stranger = Command::new("flock");
+        let mut stranger = stranger
+            .args([kind, "--no-fork"])
+            .arg(place.dir.path())
+            .args(["sleep", "60"])
+            .uid(65_534)
+            .gid(65_534)
+            .spawn()
+            .unwrap();
+        let above = newsreel_host::Folder::open(place.dir.path()).unwrap();
+        while above.lock().is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let done = ["on", "off"].map(|way| place.run(&["convert", way, "@lower/full"]));
+        let mounted = place.run(&["mount", "@lower", "@mnt"]);
+        if mounted.is_ok() {
+            place.run(&["umount", "@mnt"]).unwrap();
+        }
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        assert!(done.iter().all(Result::is_ok), "{kind}: {done:?}");
+        mounted.unwrap();
+    }
+}
+
+/// A conversion moved what was being shown elsewhere.
+#[test]
+fn what_holds_a_mounted_directory_is_not_converted() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir_all(place.lower("a/b/c")).unwrap();
+    place.run(&["mount", "@lower/a/b", "@mnt"]).unwrap();
+    for at in ["@lower", "@lower/a"] {
+        let refused = place.run(&["convert", "on", at]).unwrap_err();
+        assert!(refused.contains("unmount it first"), "{refused}");
+    }
+    place.run(&["umount", "@mnt"]).unwrap();
+    place.run(&["convert", "on", "@lower/a"]).unwrap();
+}
+
+/// A signal then ended the server at once, and what was open was lost.
+#[test]
+fn a_mount_whose_place_was_renamed_ends_with_its_last_user() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let at = |name: &str| place.dir.path().join(name);
+    fs::create_dir_all(at("a/b/mnt")).unwrap();
+    fs::write(place.lower("file"), "text").unwrap();
+    place.run(&["mount", "@lower", "@a/b/mnt"]).unwrap();
+    let pid = place.json(&["status", "@a/b/mnt"])["pid"].to_string();
+    let open = fs::File::open(at("a/b/mnt/file")).unwrap();
+    fs::rename(at("a/b"), at("a/c")).unwrap();
+    signal("-TERM", &pid);
+    std::thread::sleep(Duration::from_millis(200));
+    let text = std::io::read_to_string(&open);
+    let shown = names(&at("a/c/mnt"));
+    drop(open);
+    system("umount", &[], &at("a/c/mnt"));
+    ends(&pid);
+    assert_eq!(text.unwrap(), "text");
+    assert_eq!(shown, ["file".to_owned()].into());
+}
+
+/// What was made stayed when the server had no descriptor left to tell of it, and whoever had asked was told an error.
+#[test]
+fn an_error_means_that_nothing_was_made() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    place
+        .run(&["mount", "--inherit", "@lower", "@mnt"])
+        .unwrap();
+    let pid = place.pid();
+    let group = place.managed("group");
+    fs::write(group.join("1"), "").unwrap();
+    let limit = |most: &str| {
+        let limit = format!("--nofile={most}:1048576");
+        said(
+            Command::new("prlimit")
+                .args(["--pid", &pid, &limit])
+                .output()
+                .unwrap(),
+        )
+    };
+    if limit("1048576").is_err() {
+        return super::skipped("there is no prlimit");
+    }
+    let mut refused = 0;
+    for most in 8..60 {
+        for (name, make) in [
+            ("1000", "mkdir"),
+            ("1001", "mkfifo"),
+            ("1002", "touch"),
+            ("1003", "ln -s x"),
+            ("1004", "ln 1"),
+        ] {
+            limit(&most.to_string()).unwrap();
+            let words = make.split(' ').chain([name]).collect::<Vec<_>>();
+            let made = Command::new(words[0])
+                .args(&words[1..])
+                .current_dir(&group)
+                .output();
+            limit("1048576").unwrap();
+            let below = place.lower("group/r0").join(name);
+            let is_there = fs::symlink_metadata(&below).is_ok();
+            if made.unwrap().status.success() {
+                assert!(is_there, "{make} {most}");
+                said(
+                    Command::new("rm")
+                        .args(["-r", name])
+                        .current_dir(&group)
+                        .output()
+                        .unwrap(),
+                )
+                .unwrap();
+            } else {
+                refused += 1;
+                assert!(!is_there, "{make} {most}");
+            }
+        }
+    }
+    assert!(refused > 5, "{refused}");
+    place.run(&["umount", "@mnt"]).unwrap();
+}

@@ -26,6 +26,8 @@ pub struct Listing {
 #[derive(Debug)]
 struct Rest {
     entries: Peekable<IntoIter<(Cookie, Entry)>>,
+    /// How many entries that bucket had.
+    held: usize,
     buckets: IntoIter<Bucket>,
 }
 
@@ -57,12 +59,26 @@ impl Listing {
                 }
                 rest.entries.next();
             }
+            // The room that its names took goes before that of the next ones is taken.
+            rest.hold(Vec::new());
             let Some(bucket) = rest.buckets.next() else {
                 self.rest = Some(rest);
                 return Ok(());
             };
-            rest.entries = entries_of(managed, bucket)?.into_iter().peekable();
+            rest.hold(entries_of(managed, bucket)?);
         }
+    }
+
+    /// How many names of entries and buckets are in memory.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        let rest = self.rest.as_ref();
+        rest.map_or(0, |rest| rest.held + rest.buckets.len())
+    }
+
+    /// Keeps nothing in memory: what is needed is read again when it goes on.
+    pub fn let_go(&mut self) {
+        self.rest = None;
     }
 }
 
@@ -76,8 +92,14 @@ impl Rest {
         buckets.retain(|bucket| Some(*bucket) >= first);
         Ok(Self {
             entries: Vec::new().into_iter().peekable(),
+            held: 0,
             buckets: buckets.into_iter(),
         })
+    }
+
+    fn hold(&mut self, entries: Vec<(Cookie, Entry)>) {
+        self.held = entries.len();
+        self.entries = entries.into_iter().peekable();
     }
 }
 
@@ -104,7 +126,11 @@ fn buckets(folder: &Folder, algorithm: Algorithm) -> Result<Vec<Bucket>> {
 }
 
 /// The directories of one level.
-fn nodes(folder: &Folder, algorithm: Algorithm, above: Option<u64>) -> Result<Vec<(Node, Entry)>> {
+pub(crate) fn nodes(
+    folder: &Folder,
+    algorithm: Algorithm,
+    above: Option<u64>,
+) -> Result<Vec<(Node, Entry)>> {
     let mut found = Vec::new();
     for entry in folder.entries()? {
         let entry = entry?;

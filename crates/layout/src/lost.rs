@@ -21,9 +21,9 @@ pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
     if folder.attribute(ATTRIBUTE)?.is_some() {
         return Ok(None);
     }
-    let (mut most, is_all) = in_view(folder, Algorithm::YYY)?;
+    let (mut most, all) = in_view(folder, Algorithm::YYY)?;
     let mut best = None;
-    if is_all {
+    if most == all {
         return Ok(best);
     }
     // Where several find the same, all of them are right.
@@ -37,8 +37,14 @@ pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
     Ok(best)
 }
 
-/// How many entries its view finds, and whether these are all.
-fn in_view(folder: &Folder, algorithm: Algorithm) -> Result<(u64, bool)> {
+/// Whether most of what is in a directory lies as an algorithm has it.
+pub(crate) fn lies_by(folder: &Folder, algorithm: Algorithm) -> Result<bool> {
+    let (found, all) = in_view(folder, algorithm)?;
+    Ok(found > all - found)
+}
+
+/// How many entries its view finds, and how many there are.
+fn in_view(folder: &Folder, algorithm: Algorithm) -> Result<(u64, u64)> {
     let (mut found, mut all) = (0, 0);
     walk(folder, algorithm, &mut |lot| {
         let entries = lot.entries.iter();
@@ -46,7 +52,7 @@ fn in_view(folder: &Folder, algorithm: Algorithm) -> Result<(u64, bool)> {
         all += lot.entries.len() as u64;
         Ok(())
     })?;
-    Ok((found, found == all))
+    Ok((found, all))
 }
 
 /// The range whose buckets begin where these do; of a single one, a range that has all its numbers.

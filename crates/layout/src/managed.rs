@@ -9,9 +9,9 @@ use newsreel_host::{ErrorKind, Folder, process};
 
 use crate::algorithm::{Algorithm, Bucket, Node};
 use crate::error::Result;
+use crate::listing::nodes;
 use crate::mark::SET_UID;
 use crate::name::Name;
-use crate::walk::walk;
 
 /// So often a bucket is made again that others remove meanwhile.
 const ATTEMPTS: u32 = 100;
@@ -86,35 +86,57 @@ impl Managed {
         Ok(())
     }
 
-    /// Gives every bucket the owner and mode of the directory, after these were changed.
-    pub fn adopt_buckets(&self) -> Result<()> {
-        adopt_buckets(&self.folder, self.algorithm)
+    /// Gives every bucket the owner and mode that the directory is to have next: all of them, or none as far as that can
+    /// be done.
+    pub fn adopt_buckets(&self, change: impl FnOnce(&mut Facts)) -> Result<()> {
+        let mut like = self.folder.facts()?;
+        change(&mut like);
+        let adopted = make_like(&self.folder, self.algorithm, None, &like);
+        if adopted.is_err() {
+            // What it failed for was told; whatever else fails here would not be news.
+            let _ = adopt_buckets(&self.folder, self.algorithm);
+        }
+        adopted
     }
 
     /// Removes every bucket, for as long as they are empty; says whether all are gone.  What is no bucket stays and
     /// counts as an entry.
     pub fn remove_buckets(&self) -> Result<bool> {
-        remove_buckets(&self.folder, self.algorithm)
+        remove_buckets(&self.folder, self.algorithm, "")
     }
 }
 
 /// Gives every bucket the owner and mode of the directory that they lie in.
 pub(crate) fn adopt_buckets(folder: &Folder, algorithm: Algorithm) -> Result<()> {
-    let like = folder.facts()?;
-    walk(folder, algorithm, &mut |lot| {
-        if lot.path.as_os_str().is_empty() {
-            return Ok(());
-        }
-        adopt(lot.folder, &like)
-    })
+    make_like(folder, algorithm, None, &folder.facts()?)
 }
 
-/// Removes the empty buckets below `folder`; says whether nothing is left.
-pub(crate) fn remove_buckets(folder: &Folder, algorithm: Algorithm) -> Result<bool> {
+/// Gives every bucket below one level the owner and mode of `like`.
+fn make_like(
+    folder: &Folder,
+    algorithm: Algorithm,
+    above: Option<u64>,
+    like: &Facts,
+) -> Result<()> {
+    for (node, entry) in nodes(folder, algorithm, above)? {
+        let Some(below) = open_if_there(folder, entry.path())? else {
+            continue;
+        };
+        adopt(&below, like)?;
+        if let Node::Inner(rank) = node {
+            make_like(&below, algorithm, Some(rank), like)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the empty buckets below `folder`; says whether nothing is left but what is called `but`.
+pub(crate) fn remove_buckets(folder: &Folder, algorithm: Algorithm, but: &str) -> Result<bool> {
     let mut inner = Vec::new();
     for entry in folder.entries()? {
         let entry = entry?;
         match algorithm.node(None, &entry.name) {
+            _ if entry.name == but => {}
             _ if entry.kind != Kind::Folder => return Ok(false),
             Some(Node::Inner(_)) => inner.push(entry),
             Some(Node::Bucket(_)) if remove(folder, entry.path())? => {}

@@ -32,7 +32,7 @@ pub enum Layout {
 /// What a conversion is at.  `S` is the staging directory, `D` the directory itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
-    /// From `D` into new buckets in `S`.
+    /// From `D`, or the buckets in it, into new buckets in `S`.
     Scatter,
     /// The buckets in `S` go to `D`.
     Raise,
@@ -218,35 +218,27 @@ impl UnderWay {
         Ok(folder.sync()?)
     }
 
-    /// The conversion back to where it came from, if what is done allows that: whatever lies in which place, the way
-    /// back finds it there.
-    pub(crate) fn turned(&self) -> Option<Self> {
-        let step = match (self.step, self.to) {
-            (Step::Scatter, _) => Step::Spread,
-            (Step::Raise, _) => Step::Lower,
-            (Step::Lower, _) => Step::Raise,
-            (Step::Spread, Layout::Flat) => Step::Scatter,
-            // Both places hold buckets, and on the way back the old ones would be scattered among the new.
-            (Step::Spread, Layout::Managed(_)) => return None,
-        };
-        let turned = Self {
+    /// The conversion back to where it came from: whatever lies in which place, the way back finds it there.
+    pub(crate) const fn turned(&self) -> Self {
+        Self {
             from: self.to,
             to: self.from,
-            step,
+            step: match self.step {
+                Step::Scatter => Step::Spread,
+                Step::Raise => Step::Lower,
+                Step::Lower => Step::Raise,
+                Step::Spread => Step::Scatter,
+            },
             before: self.before,
-        };
-        turned.is_sound().then_some(turned)
+        }
     }
 
     /// Whether the step is one of a conversion between these two.
     fn is_sound(&self) -> bool {
-        let from_flat = self.from == Layout::Flat;
-        let to_flat = self.to == Layout::Flat;
         self.from != self.to
             && match self.step {
-                Step::Scatter => from_flat,
-                Step::Raise => !to_flat,
-                Step::Lower | Step::Spread => !from_flat,
+                Step::Scatter | Step::Raise => self.to != Layout::Flat,
+                Step::Lower | Step::Spread => self.from != Layout::Flat,
             }
     }
 }

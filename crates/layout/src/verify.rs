@@ -160,7 +160,9 @@ impl Check<'_, '_> {
             is_empty = false;
             looks_flat |= entry.kind != Kind::Folder || algorithm.node(None, &entry.name).is_none();
         }
-        let repaired = self.repair && !looks_flat;
+        // Directories that are called like buckets are none while most of what is in them does not belong there.
+        let is_repairable = is_empty || !looks_flat && lost::lies_by(self.folder, algorithm)?;
+        let repaired = self.repair && is_repairable;
         if repaired && is_empty {
             write_flat(self.folder)?;
         } else if repaired {

@@ -150,14 +150,12 @@ fn course(folder: &Folder, target: Target) -> Result<(Course, Layout)> {
         },
         Mark::WithoutBit(is) => Err(refused(folder, vec![Refusal::WithoutBit(is)])),
         Mark::UnderWay(under_way) if under_way.to == to => Ok((Course::UnderWay(under_way), to)),
-        Mark::UnderWay(under_way) => under_way
-            .turned()
-            .filter(|turned| turned.to == to)
-            .map(|turned| (Course::UnderWay(turned), to))
-            .ok_or_else(|| {
-                let UnderWay { from, to, .. } = under_way;
-                refused(folder, vec![Refusal::UnderWay { from, to }])
-            }),
+        Mark::UnderWay(under_way) if under_way.from == to => {
+            Ok((Course::UnderWay(under_way.turned()), to))
+        }
+        Mark::UnderWay(UnderWay { from, to, .. }) => {
+            Err(refused(folder, vec![Refusal::UnderWay { from, to }]))
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub enum Refusal {
     ManagedBy(Algorithm),
     /// It has a mark without its bit.
     WithoutBit(Algorithm),
-    /// Another conversion has begun that cannot be turned round any more.
+    /// A conversion between two others has begun.
     UnderWay {
         /// What the directory was.
         from: Layout,
@@ -100,7 +100,7 @@ impl fmt::Display for Refusal {
             ),
             Self::UnderWay { from, to } => write!(
                 f,
-                "a conversion from {from} to {to} is under way; finish that one first"
+                "a conversion from {from} to {to} is under way; finish that one, or the one back, first"
             ),
             Self::Bucket => f.write_str("it is a bucket of a managed directory"),
             Self::ReservedName => {
@@ -179,7 +179,7 @@ pub(super) fn make(folder: &Folder, course: Course, to: Layout) -> Result<Plan> 
     count.group(folder)?;
     match (from, goes_on) {
         (Layout::Flat, None | Some(Step::Scatter)) => count.flat(folder)?,
-        (Layout::Managed(from), None) => count.managed(folder, from)?,
+        (Layout::Managed(from), None | Some(Step::Scatter)) => count.managed(folder, from)?,
         (Layout::Managed(from), Some(Step::Spread)) => {
             if let Some(staging) = open_if_there(folder, Path::new(STAGING))? {
                 count.managed(&staging, from)?;
@@ -213,6 +213,9 @@ impl Count {
         let fresh = self.plan.goes_on.is_none();
         walk(folder, from, &mut |lot| {
             for entry in &lot.entries {
+                if !fresh && lot.path.as_os_str().is_empty() && entry.name == STAGING {
+                    continue;
+                }
                 if !lot.is_in_view(from, entry) {
                     self.strays += 1;
                 } else if entry.name == STAGING && self.plan.to == Layout::Flat && fresh {

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::managed::{adopt, adopt_buckets, bucket_mode, open_if_there, remove_buckets};
 use crate::mark::{Fingerprint, Layout, Step, UnderWay, write_flat, write_managed};
 use crate::name::Name;
-use crate::walk::walk;
+use crate::walk::{Lot, walk};
 
 /// So many names are in memory (some 150 MB) and moved in order at once: the fewer such lots, the seldomer is a block of inodes written.
 const NAMES_MAX: usize = 1 << 20;
@@ -67,7 +67,12 @@ impl<'a, 'b> Run<'a, 'b> {
     ) -> Result<Option<(Fingerprint, Fingerprint)>> {
         loop {
             let next = match (under_way.step, under_way.from, under_way.to) {
-                (Step::Scatter, _, Layout::Managed(to)) => self.scatter(to).map(|()| Step::Raise),
+                (Step::Scatter, Layout::Flat, Layout::Managed(to)) => {
+                    self.scatter(to).map(|()| Step::Raise)
+                }
+                (Step::Scatter, Layout::Managed(from), to) => {
+                    self.gather(from, to).map(|()| Step::Raise)
+                }
                 (Step::Lower, _, _) => self.lower().map(|()| Step::Spread),
                 (Step::Spread, Layout::Managed(from), to) => {
                     self.spread(from, to)?;
@@ -138,32 +143,54 @@ impl<'a, 'b> Run<'a, 'b> {
         self.hand_over(self.folder, &staging)
     }
 
+    /// From the buckets in the directory into others in the staging directory: the way back from a spread among buckets.
+    fn gather(&mut self, from: Algorithm, to: Layout) -> Result<()> {
+        let staging = self.make_staging()?;
+        self.rearrange(Step::Scatter, (self.folder, from), (&staging, to))
+    }
+
     /// From the buckets in the staging directory to where it belongs.
     fn spread(&mut self, from: Algorithm, to: Layout) -> Result<()> {
         let Some(staging) = self.open_staging()? else {
             return Ok(());
         };
+        self.rearrange(Step::Spread, (&staging, from), (self.folder, to))?;
+        self.remove_staging()
+    }
+
+    /// From the buckets in one of the two directories to where it belongs in the other one, until the former are gone.
+    fn rearrange(
+        &mut self,
+        step: Step,
+        (from, algorithm): (&Folder, Algorithm),
+        (to, layout): (&Folder, Layout),
+    ) -> Result<()> {
         let mut total = 0;
-        walk(&staging, from, &mut |lot| {
-            total += lot.entries.len() as u64;
+        walk(from, algorithm, &mut |lot| {
+            total += lot
+                .entries
+                .iter()
+                .filter(|entry| !is_staging(lot, entry))
+                .count() as u64;
             Ok(())
         })?;
-        self.begin(Step::Spread, total)?;
-        let folder = self.folder;
+        self.begin(step, total)?;
         loop {
             let before = self.progress.done;
-            walk(&staging, from, &mut |lot| {
+            walk(from, algorithm, &mut |lot| {
                 for entry in &lot.entries {
-                    self.carry(lot.folder, entry, folder, to)?;
+                    if !is_staging(lot, entry) {
+                        self.carry(lot.folder, entry, to, layout)?;
+                    }
                 }
                 Ok(())
             })?;
-            if remove_buckets(&staging, from)? {
-                return self.remove_staging();
+            if remove_buckets(from, algorithm, STAGING)? {
+                return Ok(());
             }
             if self.progress.done == before {
                 return Err(Error::NotEmpty {
-                    path: staging.path().to_path_buf(),
+                    path: from.path().to_path_buf(),
                 });
             }
         }
@@ -245,6 +272,11 @@ fn sort(entries: &mut [Entry], algorithm: Algorithm) {
         let name = Name::parse(&entry.name).ok();
         name.map(|name| (algorithm.bucket(name), name.number()))
     });
+}
+
+/// Whether an entry is the staging directory of what is walked over.
+fn is_staging(lot: &Lot<'_>, entry: &Entry) -> bool {
+    lot.path.as_os_str().is_empty() && entry.name == STAGING
 }
 
 /// The entries of a directory but for the staging directory.

@@ -61,7 +61,7 @@ fn buckets_follow_a_changed_mode() {
         add(&managed, "123456");
         add(&managed, "foo");
         world.group().set_mode(0o750 | SET_UID).unwrap();
-        managed.adopt_buckets().unwrap();
+        managed.adopt_buckets(|_| {}).unwrap();
         for name in ["123456", "foo"] {
             let place = managed.place(Name::parse(std::ffi::OsStr::new(name)).unwrap());
             let bucket = world.group().facts_of(place.parent().unwrap()).unwrap();

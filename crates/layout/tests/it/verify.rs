@@ -245,6 +245,23 @@ fn a_lost_bit_is_set_again_unless_the_directory_looks_flat() {
     assert_eq!(world.group().facts().unwrap().mode & SET_UID, 0);
 }
 
+/// A repair took groups with names of three digits for buckets, and moved their articles out of them.
+#[test]
+fn directories_that_are_called_like_buckets_are_left_alone() {
+    let world = World::new();
+    let group = world.group();
+    for name in ["123", "345"] {
+        group.make_folder(Path::new(name), 0o755).unwrap();
+        for number in 1..20 {
+            put(&group, &Path::new(name).join(number.to_string()), b"").unwrap();
+        }
+    }
+    group.set_attribute(ATTRIBUTE, b"1 yyy").unwrap();
+    let lost = " is marked as managed, but its set-uid bit is off";
+    check(&world, &[lost], &[lost]);
+    assert_eq!(tree(&group).len(), 2 + 2 * 19);
+}
+
 #[test]
 fn a_conversion_under_way_is_told_and_left() {
     let (world, _) = World::managed(RANGE);

@@ -1,11 +1,12 @@
 //! Attributes: asked for and changed; and what the set-uid bit of a directory does.
 
+use newsreel_host::folder::Facts;
 use newsreel_host::node::{Errno, Outcome, Pin, Stat, TimeChange, real_path, set_times};
 use newsreel_layout::{Error, Managed, Mark, SET_UID};
 
 use super::View;
 use crate::counters::Op;
-use crate::folders::{Dir, errno};
+use crate::folders::errno;
 use crate::notices::BitKept;
 
 /// `O_WRONLY`.
@@ -56,10 +57,17 @@ impl View {
         let pin = self.pin(node)?;
         let before = Stat::of(&*pin)?;
         if changes.uid.is_some() || changes.gid.is_some() {
-            pin.set_owner(changes.uid, changes.gid)?;
+            let (uid, gid) = (changes.uid, changes.gid);
+            let set = || pin.set_owner(uid, gid);
             if before.is_folder() {
+                let change = |facts: &mut Facts| {
+                    facts.uid = uid.unwrap_or(facts.uid);
+                    facts.gid = gid.unwrap_or(facts.gid);
+                };
                 let dir = self.dir(node)?;
-                dir.managed().map_or(Ok(()), buckets_follow)?;
+                with_buckets(dir.managed(), change, set)?;
+            } else {
+                set()?;
             }
         }
         if let Some(mode) = changes.mode {
@@ -121,16 +129,9 @@ impl View {
             }
             Some(Err(error)) => return Err(errno(&error)),
         };
-        pin.set_mode(mode)?;
-        self.still_managed(&dir, mode)
-    }
-
-    /// Buckets have the mode of their directory, too.
-    fn still_managed(&self, dir: &Dir, mode: u32) -> Outcome<()> {
-        match dir.managed() {
-            Some(managed) if mode & SET_UID != 0 => buckets_follow(managed),
-            _ => Ok(()),
-        }
+        let managed = dir.managed().filter(|_| mode & SET_UID != 0);
+        let change = |facts: &mut Facts| facts.mode = mode & 0o7777;
+        with_buckets(managed, change, || pin.set_mode(mode))
     }
 }
 
@@ -139,6 +140,21 @@ const fn kept(mode: u32, has_bit: bool) -> u32 {
     if has_bit { rest | SET_UID } else { rest }
 }
 
-fn buckets_follow(managed: &Managed) -> Outcome<()> {
-    managed.adopt_buckets().map_err(|error| errno(&error))
+/// Changes a directory's owner or mode after those of its buckets, which have the same: an error means that nothing changed.
+fn with_buckets(
+    managed: Option<&Managed>,
+    change: impl FnOnce(&mut Facts),
+    set: impl FnOnce() -> Outcome<()>,
+) -> Outcome<()> {
+    let Some(managed) = managed else {
+        return set();
+    };
+    let failed = |error| errno(&error);
+    managed.adopt_buckets(change).map_err(failed)?;
+    let done = set();
+    if done.is_err() {
+        // As they were.
+        managed.adopt_buckets(|_| {}).map_err(failed)?;
+    }
+    done
 }

@@ -234,6 +234,13 @@ fn who_comes_meanwhile_waits() {
     });
 }
 
+/// Sets or takes off what chattr(1) sets; says whether that can be.
+pub(crate) fn chattr(flag: &str, at: &Path) -> bool {
+    let mut command = std::process::Command::new("chattr");
+    let done = command.arg(flag).arg(at).status();
+    done.is_ok_and(|it| it.success())
+}
+
 /// A failure in the middle left a directory that nobody could use until somebody acted.
 #[test]
 fn what_fails_in_the_middle_is_brought_back() {
@@ -243,27 +250,30 @@ fn what_fails_in_the_middle_is_brought_back() {
     let group = world.path("group");
     full(&group);
     let all = names(&group);
-    let fixed = world.lower("group/2500");
-    let chattr = |flag| {
-        let mut command = std::process::Command::new("chattr");
-        command
-            .arg(flag)
-            .arg(&fixed)
-            .status()
-            .is_ok_and(|it| it.success())
-    };
-    if !chattr("+i") {
-        println!("skipped: this file system has no files that cannot be renamed");
-        return;
+    let (yyy, range) = (
+        Mark::Managed(Algorithm::YYY),
+        Mark::Managed(Algorithm::RANGE_1024),
+    );
+    for (was, at, text, is) in [
+        (Mark::None, "group/2500", "on yyy", yyy),
+        (yyy, "group/250/2500", "to range1024", range),
+    ] {
+        let fixed = world.lower(at);
+        if !chattr("+i", &fixed) {
+            println!("skipped: this file system has no files that cannot be renamed");
+            return;
+        }
+        let refused = order(&group, text);
+        let shown = names(&group);
+        assert!(chattr("-i", &fixed));
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("as it was before"), "{text}: {refused}");
+        assert_eq!(shown, all);
+        assert_eq!(mark(&world.lower("group")), was);
+        assert_eq!(findings(&world.lower("group")), Vec::<String>::new());
+        order(&group, text).unwrap();
+        assert_eq!(mark(&world.lower("group")), is);
     }
-    let refused = order(&group, "on yyy");
-    let shown = names(&group);
-    assert!(chattr("-i"));
-    let refused = refused.unwrap_err();
-    assert!(refused.contains("as it was before"), "{refused}");
-    assert_eq!(shown, all);
-    assert_eq!(mark(&world.lower("group")), Mark::None);
-    order(&group, "on yyy").unwrap();
 }
 
 /// One thread answers all requests here; a conversion has its own, so others go on.

@@ -55,6 +55,8 @@ fn complain(kind: &str, what: &str) {
     let what = typed::hinted(what);
     let line = match typed::is_json() {
         true => format!("{}\n", json!({kind: what})),
+        // There may be names of others in it.
+        false if is_watched() => format!("{kind}: {}\n", printable(&what)),
         false => format!("{kind}: {what}\n"),
     };
     let _ = io::stderr().lock().write_all(line.as_bytes());

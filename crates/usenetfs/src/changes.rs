@@ -4,7 +4,7 @@
 //! at the end; until then it is added to what is told about the directory.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use newsreel_host::node::{Outcome, Stamp};
@@ -58,8 +58,10 @@ pub(crate) struct ChangeTable {
     waiting: Mutex<HashMap<u64, Waiting>>,
     /// Held while what was taken is made durable.
     syncing: [Mutex<()>; LOCKS],
-    /// Whether directories were dropped from the table before they were made durable.
-    has_dropped: AtomicBool,
+    /// How often directories were dropped from the table before they were made durable.
+    drops: AtomicU64,
+    /// How many of those drops were made durable with the whole file system since.
+    drops_synced: AtomicU64,
 }
 
 impl Default for ChangeTable {
@@ -67,15 +69,21 @@ impl Default for ChangeTable {
         Self {
             waiting: Mutex::default(),
             syncing: [const { Mutex::new(()) }; LOCKS],
-            has_dropped: AtomicBool::default(),
+            drops: AtomicU64::default(),
+            drops_synced: AtomicU64::default(),
         }
     }
 }
 
 impl ChangeTable {
     /// Something changed in a bucket; says whether the time is to be written now.
+    /// Directories whose time is written are forgotten when there are too many.
     pub(crate) fn note(&self, node: u64, bucket: Bucket, at: Stamp, now: Duration) -> bool {
         let mut table = self.waiting.lock();
+        if table.len() >= DIRECTORIES_MAX {
+            table.retain(|_, waiting| waiting.changed.is_some());
+            self.drops.fetch_add(1, Ordering::SeqCst);
+        }
         let waiting = table.entry(node).or_default();
         waiting.soil(bucket);
         waiting.changed = Some(at);
@@ -103,10 +111,15 @@ impl ChangeTable {
     pub(crate) fn sync(&self, node: u64, sync: impl FnOnce(&Dirty) -> Outcome<()>) -> Outcome<()> {
         let lock = usize::try_from(node).unwrap_or_default() % LOCKS;
         let _syncing = self.syncing[lock].lock();
+        let drops = self.drops.load(Ordering::SeqCst);
         let dirty = self.take_dirty(node);
         let synced = sync(&dirty);
-        if synced.is_err() {
-            self.put_back(node, dirty);
+        match (&synced, &dirty) {
+            (Err(_), _) => self.put_back(node, dirty),
+            (Ok(()), Dirty::Everything) => {
+                self.drops_synced.fetch_max(drops, Ordering::SeqCst);
+            }
+            (Ok(()), Dirty::Buckets(_)) => {}
         }
         synced
     }
@@ -122,15 +135,17 @@ impl ChangeTable {
 
     /// What has to be made durable; taken, so what comes later waits for the next time.
     fn take_dirty(&self, node: u64) -> Dirty {
-        if self.has_dropped.load(Ordering::Relaxed) {
-            return Dirty::Everything;
-        }
         let mut table = self.waiting.lock();
-        let Some(waiting) = table.get_mut(&node) else {
-            return Dirty::Buckets(Vec::new());
+        let drops = self.drops.load(Ordering::SeqCst);
+        let is_dropped = drops > self.drops_synced.load(Ordering::SeqCst);
+        let (dirty, is_beyond) = match table.get_mut(&node) {
+            None => (Vec::new(), false),
+            Some(waiting) => {
+                let is_beyond = std::mem::take(&mut waiting.is_beyond);
+                (std::mem::take(&mut waiting.dirty), is_beyond)
+            }
         };
-        let dirty = std::mem::take(&mut waiting.dirty);
-        if std::mem::take(&mut waiting.is_beyond) {
+        if is_dropped || is_beyond {
             return Dirty::Everything;
         }
         Dirty::Buckets(dirty)
@@ -151,15 +166,6 @@ impl ChangeTable {
             .iter()
             .filter(|(_, waiting)| waiting.changed.is_some());
         waiting.map(|(node, _)| *node).collect()
-    }
-
-    /// Forgets the directories whose time is written, when there are too many.
-    pub(crate) fn thin(&self) {
-        let mut table = self.waiting.lock();
-        if table.len() >= DIRECTORIES_MAX {
-            table.retain(|_, waiting| waiting.changed.is_some());
-            self.has_dropped.store(true, Ordering::Relaxed);
-        }
     }
 }
 
@@ -270,8 +276,21 @@ mod tests {
         for node in table.overdue(false) {
             assert_eq!(table.settle(node), Some(at(1)));
         }
-        table.thin();
-        assert!(table.waiting.lock().is_empty());
-        assert_eq!(table.take_dirty(7), Dirty::Everything);
+        // That it was full matters no longer, though nothing waits.
+        table.note(9, bucket(1), at(1), Duration::ZERO);
+        assert_eq!(table.waiting.lock().len(), 1);
+        // Until the whole file system is durable, which has to be so once.
+        let sync = |node, expected: &Dirty, done| {
+            let synced = table.sync(node, |dirty| {
+                assert_eq!(dirty, expected);
+                done
+            });
+            assert_eq!(synced, done);
+        };
+        sync(7, &Dirty::Everything, Err(Errno::IO));
+        sync(8, &Dirty::Everything, Ok(()));
+        table.note(9, bucket(2), at(1), Duration::ZERO);
+        sync(9, &Dirty::Buckets(vec![bucket(1)]), Ok(()));
+        sync(10, &Dirty::Buckets(Vec::new()), Ok(()));
     }
 }

@@ -19,10 +19,12 @@ pub enum Error {
     #[error(transparent)]
     Layout(#[from] newsreel_layout::Error),
     /// Another server, or a conversion, uses the directory.
-    #[error("{} is in use by another mount or a conversion; end that first", path.display())]
+    #[error("{} is in use by another mount or a conversion{}; end that first", path.display(), of_process(*pid))]
     InUse {
         /// The directory.
         path: PathBuf,
+        /// The process that has locked it, where the kernel tells.
+        pid: Option<u32>,
     },
     /// Its file system cannot find an inode again.
     #[error(
@@ -53,4 +55,8 @@ pub enum Error {
         /// What was said.
         source: io::Error,
     },
+}
+
+fn of_process(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
 }

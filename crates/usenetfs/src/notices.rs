@@ -13,6 +13,8 @@ const WAITING_MAX: usize = 64;
 pub struct BitKept {
     /// The real directory.
     pub directory: PathBuf,
+    /// Its inode.
+    pub inode: u64,
     /// Whether it stayed managed.
     pub is_managed: bool,
 }
@@ -21,7 +23,7 @@ pub struct BitKept {
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     listener: Mutex<Option<SyncSender<BitKept>>>,
-    last: Mutex<Option<BitKept>>,
+    last_inode: Mutex<Option<u64>>,
 }
 
 impl Notices {
@@ -33,15 +35,15 @@ impl Notices {
     }
 
     pub(crate) fn tell(&self, notice: BitKept) {
+        *self.last_inode.lock() = Some(notice.inode);
         if let Some(listener) = &*self.listener.lock() {
             // Whoever writes them is behind: the counter tells of all.
-            let _ = listener.try_send(notice.clone());
+            let _ = listener.try_send(notice);
         }
-        *self.last.lock() = Some(notice);
     }
 
-    /// The last one.
-    pub(crate) fn last(&self) -> Option<BitKept> {
-        self.last.lock().clone()
+    /// The inode of the last one.
+    pub(crate) fn last_inode(&self) -> Option<u64> {
+        *self.last_inode.lock()
     }
 }

@@ -46,6 +46,11 @@ impl<T> Open<T> {
         self.things.read().values().any(|thing| is_so(thing))
     }
 
+    /// Does something with all of them.
+    pub(crate) fn each(&self, act: impl FnMut(&T)) {
+        self.things.read().values().map(Arc::as_ref).for_each(act);
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.things.read().len()

@@ -115,11 +115,15 @@ impl Fuse {
 
     fn list_plus(&self, stream: u64, from: u64, reply: &mut ReplyDirectoryPlus) -> Outcome<()> {
         self.view.list_plus(stream, from, |item, entry| {
+            let remembered = match entry.is_reached() {
+                true => self.remembered(entry.node),
+                false => Duration::ZERO,
+            };
             let is_full = reply.add(
                 INodeNo(entry.node),
                 item.after,
                 item.name,
-                &self.remembered(entry.node),
+                &remembered,
                 &attributes(entry.node, &entry.stat),
                 Generation(entry.generation),
             );

@@ -123,6 +123,7 @@ impl View {
                 self.notices.tell(BitKept {
                     directory: real_path(dir.folder())
                         .unwrap_or_else(|_| dir.folder().path().into()),
+                    inode: node,
                     is_managed: !wants_bit,
                 });
                 kept(mode, !wants_bit)

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::mem;
 use std::ops::ControlFlow;
 
+use newsreel_host::caller::obey_quotas;
 use newsreel_host::node::{Errno, Outcome, Stat, real_path};
 use newsreel_host::{Caller, Folder};
 use newsreel_layout::convert::{
@@ -44,6 +45,7 @@ impl View {
         caller: Caller,
     ) -> Outcome<()> {
         self.counters.count(Op::Convert);
+        obey_quotas()?;
         let pin = self.pin(node)?;
         let stat = Stat::of(&*pin)?;
         if !stat.is_folder() {

@@ -18,6 +18,7 @@ use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::Receiver;
 
 use newsreel_host::folder::FolderLock;
@@ -80,6 +81,13 @@ pub struct Entry {
     pub stat: Stat,
 }
 
+impl Entry {
+    /// Whether it is known beside its name, its kind and its inode's number.
+    pub(crate) const fn is_reached(&self) -> bool {
+        self.node == ROOT || self.node == self.stat.inode
+    }
+}
+
 /// A view.
 #[derive(Debug)]
 pub struct View {
@@ -100,6 +108,8 @@ pub struct View {
     changes: ChangeTable,
     files: Open<OpenFile>,
     streams: Open<Stream>,
+    /// How many names all listings have in memory.
+    names_held: Arc<AtomicUsize>,
     counters: Counters,
     notices: Notices,
     told: Told,
@@ -129,11 +139,9 @@ impl View {
         } else {
             lower.lock()
         };
-        let lock = lock.map_err(|error| match error.kind() {
-            newsreel_host::ErrorKind::Locked => Error::InUse {
-                path: lower.path().to_path_buf(),
-            },
-            _ => error.into(),
+        let lock = lock.map_err(|error| match error {
+            newsreel_host::Error::Locked { path, pid } => Error::InUse { path, pid },
+            error => error.into(),
         })?;
         let asked = || Ok::<_, Errno>((Handle::of(&lower)?, Stat::of(&lower)?));
         let no_handles = |errno: Errno| Error::NoHandles {
@@ -162,6 +170,7 @@ impl View {
             changes: ChangeTable::default(),
             files: Open::default(),
             streams: Open::default(),
+            names_held: Arc::default(),
             counters: Counters::default(),
             notices: Notices::default(),
             told: Told::default(),
@@ -394,12 +403,10 @@ impl View {
         {
             self.write_time_of(dir);
         }
-        let overdue = self.changes.overdue(false);
-        if !overdue.is_empty() {
-            for node in overdue {
-                let _ = self.write_time(node);
+        for node in self.changes.overdue(false) {
+            if self.write_time(node).is_err() {
+                self.changes.settle(node);
             }
-            self.changes.thin();
         }
     }
 

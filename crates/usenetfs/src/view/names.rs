@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 
+use newsreel_host::caller::obey_quotas;
 use newsreel_host::node::{
     Errno, Outcome, Pin, Renaming, Stat, create_file, link, make_folder, make_node, make_symlink,
     open_bucket, remove, remove_folder, rename,
@@ -30,14 +31,15 @@ impl View {
         self.counters.count(Op::Create);
         let dir = self.dir(parent)?;
         let made = self.making(&dir, name, |place| {
-            caller.act(|| create_file(place, name, flags, mode))
+            let file = caller.act(|| create_file(place, name, flags, mode))?;
+            let entry = or_unmade(self.entry_at(&dir, name, &file), place, name)?;
+            Ok((entry, file))
         });
-        let file = match made {
+        let (entry, file) = match made {
             // Somebody else made it meanwhile: the kernel looks it up again, and asks whether it may be opened.
             Err(Errno::EXIST) if flags & EXCLUSIVE == 0 => return Err(Errno::STALE),
             other => other?,
         };
-        let entry = self.entry_at(&dir, name, &file)?;
         Ok((entry, self.files.put(file)))
     }
 
@@ -54,7 +56,8 @@ impl View {
         let dir = self.dir(parent)?;
         self.making(&dir, name, |place| {
             caller.act(|| make_node(place, name, mode, device))?;
-            self.entry_at(&dir, name, Pin::at(place, name)?)
+            let reached = Pin::at(place, name).and_then(|pin| self.entry_at(&dir, name, pin));
+            or_unmade(reached, place, name)
         })
     }
 
@@ -71,12 +74,17 @@ impl View {
         let inherited = dir.managed().filter(|_| self.settings.inherits);
         self.making(&dir, name, |place| {
             caller.act(|| make_folder(place, name, mode))?;
-            let pin = Pin::at(place, name)?;
-            if let Some(above) = inherited {
-                let made = Folder::of_descriptor(pin.open_folder()?, name.into());
-                Mark::set(&made, above.algorithm()).map_err(|error| errno(&error))?;
-            }
-            self.entry_at(&dir, name, pin)
+            let marked = || {
+                let pin = Pin::at(place, name)?;
+                if let Some(above) = inherited {
+                    let made = Folder::of_descriptor(pin.open_folder()?, name.into());
+                    Mark::set(&made, above.algorithm()).map_err(|error| errno(&error))?;
+                }
+                self.entry_at(&dir, name, pin)
+            };
+            marked().inspect_err(|_| {
+                let _ = remove_folder(place, name);
+            })
         })
     }
 
@@ -92,7 +100,8 @@ impl View {
         let dir = self.dir(parent)?;
         self.making(&dir, name, |place| {
             caller.act(|| make_symlink(place, name, text))?;
-            self.entry_at(&dir, name, Pin::at(place, name)?)
+            let reached = Pin::at(place, name).and_then(|pin| self.entry_at(&dir, name, pin));
+            or_unmade(reached, place, name)
         })
     }
 
@@ -100,8 +109,10 @@ impl View {
     pub fn link(&self, node: u64, parent: u64, name: &OsStr) -> Outcome<Entry> {
         self.counters.count(Op::Link);
         let (pin, dir) = (self.pin(node)?, self.dir(parent)?);
-        self.making(&dir, name, |place| link(&pin, place, name))?;
-        self.entry_at(&dir, name, &*pin)
+        self.making(&dir, name, |place| {
+            link(&pin, place, name)?;
+            or_unmade(self.entry_at(&dir, name, &*pin), place, name)
+        })
     }
 
     /// Removes a name that is no directory's.
@@ -127,6 +138,7 @@ impl View {
             let victim = Victim::of(place, name)?;
             empty(place, name)?;
             remove_folder(place, name)?;
+            self.told.drop(victim.inode);
             self.bury(victim);
             self.left(&dir, place);
             Ok(())
@@ -150,7 +162,10 @@ impl View {
             Pin::at(old, name)?;
             self.making(&to, new_name, |new| {
                 let victim = match how == Renaming::default() {
-                    true => Victim::of(new, new_name).ok(),
+                    true => match Victim::of(new, new_name) {
+                        Err(Errno::NOENT) => None,
+                        found => Some(found?),
+                    },
                     false => None,
                 };
                 let mut renamed = rename(old, name, new, new_name, how);
@@ -215,6 +230,8 @@ impl View {
         name: &OsStr,
         mut make: impl FnMut(&Place<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
+        // A bucket is made before anything is done as the caller.
+        obey_quotas()?;
         let _change = self.naming.change();
         self.graves
             .make_room(|| self.making_once(dir, name, &mut make))
@@ -278,6 +295,13 @@ impl View {
             self.counters.count(Op::BucketRemoved);
         }
     }
+}
+
+/// What was made goes again when it cannot be told of: an error means that nothing was made.
+fn or_unmade<T>(told: Outcome<T>, place: &Place<'_>, name: &OsStr) -> Outcome<T> {
+    told.inspect_err(|_| {
+        let _ = remove(place, name);
+    })
 }
 
 /// What is about to lose a name.

@@ -1,5 +1,7 @@
 //! How a mounted view is, as JSON: what `newsreel usenetfs status` shows.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Map, Value, json};
 
 use super::View;
@@ -31,7 +33,9 @@ impl View {
             "inodes_without_names": self.graves.len(),
             "files_open": self.files.len(),
             "listings_open": self.streams.len(),
-            "suid_kept_last": self.notices.last().map(|kept| kept.directory.to_string_lossy().into_owned()),
+            "listing_names_held": self.names_held.load(Ordering::Relaxed),
+            // Who may read this may not know all names.
+            "suid_kept_last_inode": self.notices.last_inode(),
             "memory_bytes": process.map(|facts| facts.rss_bytes),
             "operations": counts,
         })

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -43,13 +43,47 @@ fn the_bit_manages_an_empty_directory_and_no_other() {
     assert_eq!(names(&at), ["12345"]);
     let kept = |is_managed| BitKept {
         directory: fs::canonicalize(world.lower("a")).unwrap(),
+        inode: fs::metadata(world.lower("a")).unwrap().ino(),
         is_managed,
     };
     assert_eq!(
         notices.try_iter().collect::<Vec<_>>(),
         [kept(true), kept(false)]
     );
-    assert!(world.view().status().contains(r#""suid_kept_last":"/"#));
+    let inode = kept(true).inode;
+    let said = format!(r#""suid_kept_last_inode":{inode}"#);
+    assert!(world.view().status().contains(&said));
+    assert!(!world.view().status().contains("/a"));
+}
+
+/// The directory had its new owner and mode when one of its buckets could not get them, and whoever asked was told an error.
+#[test]
+fn an_owner_or_mode_that_a_bucket_cannot_have_changes_nothing() {
+    let Some(world) = World::new(by(Algorithm::RANGE_1024)) else {
+        return;
+    };
+    let at = world.managed("a");
+    for number in 0..10 {
+        fs::write(at.join((number * 1024).to_string()), "").unwrap();
+    }
+    let fixed = world.lower("a/r4096");
+    if !crate::converting::chattr("+i", &fixed) {
+        println!("skipped: this file system has no directories that cannot be changed");
+        return;
+    }
+    let (mode, owner) = (
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o4700)),
+        chown(&at, Some(7001), Some(7001)),
+    );
+    let is = fs::metadata(&at).unwrap();
+    let found = findings(&world.lower("a"));
+    assert!(crate::converting::chattr("-i", &fixed));
+    assert!(mode.is_err() && owner.is_err());
+    assert_eq!((is.uid(), is.gid(), is.mode() & 0o7777), (0, 0, 0o4755));
+    assert_eq!(found, Vec::<String>::new());
+    chown(&at, Some(7001), Some(7001)).unwrap();
+    set_mode(&at, 0o4700);
+    assert_eq!(findings(&world.lower("a")), Vec::<String>::new());
 }
 
 #[test]

@@ -114,6 +114,120 @@ fn managed_directories_are_listed_under_change() {
     }
 }
 
+/// An image of a file system, mounted until it is dropped.
+struct Image(std::path::PathBuf);
+
+impl Image {
+    /// With one article, of number 700, that the file system cannot read.
+    fn damaged(dir: &Path) -> Option<Self> {
+        let script = "truncate -s 16M image && mkfs.ext4 -q -F image && mkdir at && mount -o loop image at && \
+                      mkdir at/flat at/managed && for n in $(seq 0 1500); do b=$(printf %04d $n); b=at/managed/${b%?}; \
+                      [ -d $b ] || mkdir $b; :>at/flat/$n; :>$b/$n; done && chmod u+s at/managed && umount at && \
+                      debugfs -w -R 'clri flat/700' image && debugfs -w -R 'clri managed/070/700' image && \
+                      mount -o loop,errors=continue image at && echo ready";
+        let said = crate::world::shell(dir, (0, 0), script);
+        if !said.contains("ready") {
+            println!("skipped: there is no damaged file system: {said}");
+            return None;
+        }
+        Some(Self(dir.join("at")))
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.unwrap().success());
+    }
+}
+
+/// One article that the disk could not read hid its whole directory, and what was counted before it was never forgotten.
+#[test]
+fn what_cannot_be_reached_hides_nothing_else() {
+    if !crate::world::can_mount() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(image) = Image::damaged(dir.path()) else {
+        return;
+    };
+    for name in ["flat", "managed"] {
+        let folder = Folder::open(&image.0).unwrap();
+        let clock = std::sync::Arc::new(newsreel_host::RealClock::default());
+        let view = newsreel_usenetfs::View::new(folder, Settings::default(), clock).unwrap();
+        let group = view.lookup(newsreel_usenetfs::ROOT, OsStr::new(name));
+        let stream = view.open_folder(group.unwrap().node).unwrap();
+        let (mut listed, mut reached) = (BTreeSet::new(), Vec::new());
+        let take = |item: &newsreel_usenetfs::Item<'_>, entry: &newsreel_usenetfs::Entry| {
+            listed.insert(item.name.to_owned());
+            if entry.node == entry.stat.inode && !item.is_dots() {
+                reached.push(entry.node);
+            }
+            Ok(true)
+        };
+        view.list_plus(stream, 0, take).unwrap();
+        assert_eq!(listed.len(), 1501 + 2, "{name}");
+        assert_eq!(reached.len(), 1500, "{name}");
+        assert!(reached.iter().all(|node| view.forget(*node, 1)));
+    }
+    let lower = image.0.clone();
+    let bind = |at: &Path| {
+        let bound = std::process::Command::new("mount")
+            .arg("--bind")
+            .args([&lower, at])
+            .status();
+        assert!(bound.unwrap().success());
+    };
+    let world = World::prepared(Settings::default(), None, bind).unwrap();
+    let script =
+        "for at in flat managed; do ls $at | wc -l; ls -l $at 2>&1 >/dev/null | wc -l; done";
+    let said = crate::world::shell(&world.path(""), (0, 0), script);
+    let below = world.lower("");
+    let dir = world.end();
+    let unbound = std::process::Command::new("umount").arg(&below).status();
+    assert!(unbound.unwrap().success());
+    drop(dir);
+    assert_eq!(said, "1501\n1\n1501\n1\n0\n");
+}
+
+/// Whoever began many listings of a large directory and ended none had the server keep all its names as many times.
+#[test]
+fn listings_that_are_not_ended_keep_a_bounded_number_of_names() {
+    let Some((_dir, view)) = crate::world::bare_view(by(Algorithm::YYY)) else {
+        return;
+    };
+    let group = crate::world::make_folder(&view, "group", 0o4755);
+    for number in 0..5000 {
+        let name = format!("x{number}");
+        let made = view.make_node(group, name.as_ref(), 0o100_644, (0, 0), crate::world::SELF);
+        view.forget(made.unwrap().node, 1);
+    }
+    let streams: Vec<_> = (0..300).map(|_| view.open_folder(group).unwrap()).collect();
+    let mut places = vec![0; streams.len()];
+    let mut seen = vec![0; streams.len()];
+    let mut list = |most: usize| {
+        for (at, stream) in streams.iter().enumerate() {
+            let (mut left, from) = (most, places[at]);
+            let take = |item: &newsreel_usenetfs::Item<'_>| {
+                left = left.saturating_sub(1);
+                if left > 0 {
+                    (places[at], seen[at]) = (item.after, seen[at] + 1);
+                }
+                Ok(left > 0)
+            };
+            view.list(*stream, from, take).unwrap();
+        }
+    };
+    list(10);
+    let status: serde_json::Value = serde_json::from_str(&view.status()).unwrap();
+    let held = status["listing_names_held"].as_u64().unwrap();
+    assert!(held > 0 && held <= 1 << 20, "{held}");
+    list(usize::MAX);
+    assert!(seen.iter().all(|seen| *seen == 5002), "{seen:?}");
+    let status: serde_json::Value = serde_json::from_str(&view.status()).unwrap();
+    assert_eq!(status["listing_names_held"], 0);
+}
+
 #[test]
 fn places_outlive_the_mount() {
     let Some(world) = World::new(Settings::default()) else {

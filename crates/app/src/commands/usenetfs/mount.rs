@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_host::{RealClock, mounts, process};
@@ -22,6 +23,9 @@ const READY_FOR_ONE: &str = "mounted for its user";
 /// What that means.
 const FOR_ONE: &str = "mounted by a user who may not open files by handle: nobody else can use it, and files are \
                        reached by name, which is slower";
+
+/// So often it is said that a set-uid bit did not change; `status` counts all.
+const NOTICES_EVERY: Duration = Duration::from_secs(60);
 
 /// Files from this length on the kernel reads and writes itself.
 const PASSTHROUGH_BYTES_MIN: u64 = 64 << 10;
@@ -215,15 +219,25 @@ impl Words {
     /// All of what was typed behind `-o`.
     fn typed(args: &Args) -> Result<Self> {
         let lists = args.options.iter().map(String::as_str);
-        Self::of(lists, args.sloppy)
+        Self::of(lists, args.sloppy, || {
+            super::mounted_at(&args.at).map(|it| it.access)
+        })
     }
 
-    fn of<'w>(lists: impl Iterator<Item = &'w str>, sloppy: bool) -> Result<Self> {
+    /// `mounted` tells what may be done with what is mounted again: what is not said stays as it is.
+    fn of<'w>(
+        lists: impl Iterator<Item = &'w str>,
+        sloppy: bool,
+        mounted: impl FnOnce() -> Result<Access>,
+    ) -> Result<Self> {
         let typed: Vec<&str> = lists.flat_map(|list| list.split(',')).collect();
         let mut words = Self {
             remount: typed.contains(&"remount"),
             ..Self::default()
         };
+        if words.remount {
+            words.access = mounted()?;
+        }
         for word in typed.into_iter().filter(|word| !word.is_empty()) {
             words.take(word, sloppy)?;
         }
@@ -296,9 +310,12 @@ fn serve(options: &Options, announce: bool, log: Option<&Path>) -> Result<()> {
     std::thread::Builder::new()
         .name("usenetfs-notices".to_owned())
         .spawn(move || {
-            notices
-                .iter()
-                .for_each(|kept| output::warning(&bit_kept(&kept)))
+            while let Ok(kept) = notices.recv() {
+                output::warning(&bit_kept(&kept));
+                // Whoever does it over and over does not fill the log.
+                std::thread::sleep(NOTICES_EVERY);
+                notices.try_iter().for_each(drop);
+            }
         })
         .context("cannot start a thread")?;
     let (ended, mut end) = tokio::sync::oneshot::channel();
@@ -379,9 +396,11 @@ fn bit_kept(kept: &BitKept) -> String {
     } else {
         ("not managed", "on")
     };
+    let directory = kept.directory.to_string_lossy();
+    // Its name is of whoever made it.
+    let directory = output::printable(&directory).replace('\n', "?");
     format!(
-        "{} stays {is}, because it is not empty: its set-uid bit was not changed; newsreel usenetfs convert {verb} turns it over",
-        kept.directory.display()
+        "{directory} stays {is}, because it is not empty: its set-uid bit was not changed; newsreel usenetfs convert {verb} turns it over"
     )
 }
 
@@ -450,7 +469,23 @@ mod tests {
     use super::*;
 
     fn words(list: &str) -> Result<Words> {
-        Words::of(std::iter::once(list), false)
+        let mounted = Access {
+            devices: true,
+            no_atime: true,
+            ..Access::default()
+        };
+        Words::of(std::iter::once(list), false, || Ok(mounted))
+    }
+
+    #[test]
+    fn odd_names_reach_no_log() {
+        let kept = BitKept {
+            directory: "/a\n\x1b[2J".into(),
+            inode: 5,
+            is_managed: true,
+        };
+        let said = bit_kept(&kept);
+        assert!(said.starts_with("/a??[2J stays managed"), "{said}");
     }
 
     #[test]
@@ -461,7 +496,11 @@ mod tests {
         assert!(!read.access.devices && !read.inherit);
         let read = words("remount,noexec,user=news,nodiratime,strictatime,log=/var/log/x").unwrap();
         assert!(read.remount && read.access.no_exec && !read.access.read_only);
+        // What was not said is as it was.
+        assert!(read.access.devices && read.access.no_atime && !read.access.set_uid);
         assert_eq!(read.log, Some(PathBuf::from("/var/log/x")));
+        let read = words("remount,nodev,atime,ro").unwrap();
+        assert!(!read.access.devices && !read.access.no_atime && read.access.read_only);
         assert!(read.is_of_server() && !words("remount,ro,noatime").unwrap().is_of_server());
         for wrong in [
             "rubbish",

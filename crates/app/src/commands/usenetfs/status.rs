@@ -43,7 +43,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ("inodes known", fact("inodes_known")),
         ("directories open", fact("directories_open")),
         ("files open", fact("files_open")),
-        ("set-uid bit last kept of", fact("suid_kept_last")),
+        (
+            "set-uid bit last kept of inode",
+            fact("suid_kept_last_inode"),
+        ),
         ("memory", output::octets(&status["memory_bytes"])),
     ]))?;
     output::text("\n")?;

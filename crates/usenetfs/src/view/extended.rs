@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use newsreel_host::caller::obey_quotas;
 use newsreel_host::node::{Errno, OpenFile, Outcome};
 use newsreel_layout::ATTRIBUTE;
 
@@ -80,6 +81,7 @@ impl View {
     pub fn set_attribute(&self, node: u64, name: &OsStr, value: &[u8], flags: u32) -> Outcome<()> {
         self.counters.count(Op::SetXattr);
         changeable(name)?;
+        obey_quotas()?;
         self.pin(node)?.set_attribute(name, value, flags)
     }
 

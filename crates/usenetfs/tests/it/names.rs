@@ -296,3 +296,42 @@ fn nodes_lead_to_their_files_wherever_these_go() {
         assert_eq!(view.attributes(removed, None), Err(Errno::STALE));
     }
 }
+
+/// A thread that had not made a file for somebody yet took room for buckets beyond every quota.
+#[test]
+fn limits_of_room_hold_for_whatever_takes_some() {
+    let Some((_dir, view)) = bare_view(by(Algorithm::RANGE_1024)) else {
+        return;
+    };
+    // CAP_SYS_RESOURCE, which no quota holds for.
+    let goes_beyond = || {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap() & 1 << 24 != 0
+    };
+    if !std::thread::scope(|scope| scope.spawn(goes_beyond).join().unwrap()) {
+        println!("skipped: whoever runs this goes beyond no quota anyway");
+        return;
+    }
+    let group = make_folder(&view, "group", 0o4755);
+    let made = view.make_node(group, OsStr::new("1"), 0o100_644, (0, 0), SELF);
+    let node = made.unwrap().node;
+    let name = OsStr::new::<str>;
+    let order = (name("user.usenetfs.convert.x"), "to yyy".parse().unwrap());
+    let acts: [&(dyn Fn() -> bool + Sync); 4] = [
+        &|| view.link(node, group, name("2000")).is_ok(),
+        &|| {
+            let how = Renaming::default();
+            view.rename(group, name("1"), group, name("4000"), how)
+                .is_ok()
+        },
+        &|| view.set_attribute(node, name("user.x"), b"", 0).is_ok(),
+        &|| view.convert(group, order, SELF).is_ok(),
+    ];
+    for (at, act) in acts.into_iter().enumerate() {
+        std::thread::scope(|scope| {
+            let acting = scope.spawn(move || (act(), goes_beyond()));
+            assert_eq!(acting.join().unwrap(), (true, false), "{at}");
+        });
+    }
+}

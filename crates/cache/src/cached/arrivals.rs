@@ -272,8 +272,9 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             self.goes_by(is_last);
             return;
         }
+        let before = octets.len();
         octets.extend_from_slice(piece);
-        match Kept::head_len_of(&octets) {
+        match head_len_behind(&octets, before) {
             Some(_) if self.group.is_some_and(|group| !is_in(group, &octets)) => {
                 self.passed.push(self.answered);
                 self.goes_by(is_last);
@@ -286,6 +287,17 @@ impl<'f, C: Connect> Arrivals<'f, C> {
             }
             None => self.taking = Taking::Unseen(id, octets),
         }
+    }
+}
+
+/// Octets of the header block of an article, or its beginning, empty line not included, where that was looked for in so many octets and not
+/// found: they are not looked through again.  None: it has no end of it.
+fn head_len_behind(wire: &[u8], looked: usize) -> Option<usize> {
+    // An end that has begun there has three octets there.
+    let from = looked.saturating_sub(3);
+    match from {
+        0 => Kept::head_len_of(wire),
+        _ => Some(from + memchr::memmem::find(wire.get(from..)?, b"\r\n\r\n")? + 2),
     }
 }
 
@@ -358,5 +370,31 @@ impl<C: Connect> Take for Arrivals<'_, C> {
 impl<C: Connect> Drop for Arrivals<'_, C> {
     fn drop(&mut self) {
         self.broke_off(&Inner::<C>::given_up());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_header_block_is_found_wherever_pieces_end() {
+        for wire in [
+            &b"Subject: x\r\n\r\nText.\r\n.\r\n"[..],
+            b"\r\nText.\r\n.\r\n",
+        ] {
+            let whole = Kept::head_len_of(wire).unwrap();
+            for cut in 0..=wire.len() {
+                let (front, _) = wire.split_at(cut);
+                let found = head_len_behind(front, 0);
+                assert_eq!(found, Kept::head_len_of(front), "{cut}");
+                if found.is_none() {
+                    assert_eq!(head_len_behind(wire, cut), Some(whole), "{cut}");
+                }
+            }
+        }
+        // What was looked through is not looked through again.
+        let looked = b"Subject: x\r\n\r\nText.\r\n";
+        assert_eq!(head_len_behind(looked, looked.len()), None);
     }
 }

@@ -66,7 +66,7 @@ pub struct CacheConfig {
     /// for readers who may read all groups, as nobody here knows what they ask for. A verb each, and behind it codes of answers that are
     /// followed by a block, beside the usual ones: `["XPATH", "XTHREAD 288"]`.
     pub forward: Vec<String>,
-    /// Groups that are known at the same time.
+    /// Groups that are known at the same time; more are left out of the list, of which the log warns.
     pub groups_max: u32,
     /// The groups whose newest articles are fetched before anybody asks for them, a wildmat; empty: none. Those that readers asked for most
     /// since the start, for each octet, come first.

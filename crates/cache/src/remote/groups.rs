@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use newsreel_net::LineLimit;
 use newsreel_net::client::Connect;
 use newsreel_service::{
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService as _, ServiceError,
@@ -22,8 +23,14 @@ use super::listing::{Listing, Row, TakeList, Wants, active_line, status_of};
 use super::numbers::marks_of;
 use super::one::{NoGroup, One};
 
-/// Not that the server is away: its list would be taken for one that was never had.
-const TOO_MANY: ServiceError = ServiceError::Fault("more groups than `cache.groups_max`");
+/// Tells that a list does not have all groups.
+fn told_left_out(lines: &LineLimit, upstream: &str, left_out: usize) {
+    if left_out > 0
+        && let Some(more) = lines.admit()
+    {
+        tracing::warn!(target: "newsreel::cache", upstream, left_out, more, "more groups than cache.groups_max: the rest is left out of the list; give it more");
+    }
+}
 
 fn row_info(id: GroupId, row: &Row) -> GroupInfo {
     GroupInfo {
@@ -103,12 +110,13 @@ impl<C: Connect> One<C> {
         kept.is_ok_and(|kept| !kept.as_ref().filter(is_since).is_some_and(shows))
     }
 
-    /// There is no such group any more: changes of the list do not tell that, so that the next one is fetched whole.
+    /// There is no such group any more, or perhaps: changes of the list do not tell that, so that the next one is fetched whole.
     fn is_gone(&self, name: &str) {
         let listed = self.listing.try_lock();
         let is_listed = |listing: &Arc<Listing>| listing.rows.contains_key(name);
-        if listed.is_ok_and(|kept| kept.as_ref().is_some_and(is_listed)) {
-            self.wants_whole.store(true, Ordering::Release);
+        // One that is coming may show it.
+        if listed.map_or(true, |kept| kept.as_ref().is_some_and(is_listed)) {
+            self.gone.fetch_add(1, Ordering::AcqRel);
         }
     }
 
@@ -142,7 +150,12 @@ impl<C: Connect> One<C> {
                 if !kept.as_ref().is_some_and(|old| old.is_as(&listing)) {
                     *self.unkept.lock() = Some(Arc::clone(&listing));
                 }
-                Ok(kept.insert(listing).clone())
+                let listing = kept.insert(listing).clone();
+                // That nobody tells it now is not told as if there were nothing.
+                match listing.had(wants) {
+                    true => Ok(listing),
+                    false => Err(NO_ANSWER),
+                }
             }
             // An old list is better than none, and than one that passes for all groups.
             Err(error) => {
@@ -207,11 +220,13 @@ impl<C: Connect> One<C> {
             self.common.settings.groups_max,
             self.common.settings.list_whole,
         );
-        let wants_whole = self.wants_whole.load(Ordering::Acquire);
+        let now = UnixTime(self.common.clock.now().secs);
+        let gone = self.gone.load(Ordering::Acquire);
+        let wants_whole = gone != self.gone_followed.load(Ordering::Acquire);
         let updated = old.filter(|old| !wants_whole && old.may_be_updated(whole_every));
         let (listing, is_whole) = asked!(self, client => {
             if let Some(old) = updated
-                && let Some(listing) = old.fetch_changes(&mut client, most).await?
+                && let Some(listing) = old.fetch_changes(&mut client, (now, most)).await?
             {
                 return Ok((listing, false));
             }
@@ -222,23 +237,28 @@ impl<C: Connect> One<C> {
             };
             Ok((Listing::fetch(&mut client, most, wants, told).await?, true))
         });
-        if wants_whole {
-            self.wants_whole.store(false, Ordering::Release);
-        }
+        told_left_out(&self.lines, &self.name, listing.left_out);
         if !is_whole {
-            return match listing.has(wants) {
-                true => Ok(listing),
-                false => self.described(&listing).await,
-            };
+            return self.with(listing, wants).await;
         }
-        Ok(match old {
-            _ if listing.has(Wants::All) => listing,
-            Some(old) => listing.with_details_of(old),
-            None => match self.put_by().await {
-                Some(old) => listing.with_details_of(&old),
-                None => listing,
-            },
-        })
+        self.gone_followed.store(gone, Ordering::Release);
+        let put_by = match old {
+            Some(_) => None,
+            None => self.put_by().await,
+        };
+        let listing = match old.or(put_by.as_ref()) {
+            Some(old) => listing.behind(old, (now, most)),
+            None => listing,
+        };
+        self.with(listing, wants).await
+    }
+
+    /// A list with what is wanted of it, as far as the server tells that now.
+    async fn with(&self, listing: Listing, wants: Wants) -> Result<Listing, ServiceError> {
+        if listing.has(wants) {
+            return Ok(listing);
+        }
+        Ok(self.described(&listing).await.unwrap_or(listing))
     }
 
     /// A list with what its groups are about, and when they were made.
@@ -289,7 +309,12 @@ impl<C: Connect> RServer<C> {
             if !select.takes(name, row.created, &row.description) {
                 continue;
             }
-            let id = self.common.names.lock().id(parsed).ok_or(TOO_MANY)?;
+            let Some(id) = self.common.names.lock().id(parsed) else {
+                if let Some(one) = self.ones.first() {
+                    told_left_out(&one.lines, "all", 1);
+                }
+                continue;
+            };
             let row = GroupRow {
                 name: parsed,
                 info: row_info(id, row),
@@ -450,6 +475,9 @@ impl<C: Connect> RServer<C> {
             |at, name| self.routes.numbering(name) == Some(at),
             self.common.settings.groups_max,
         );
+        if let Some(one) = self.ones.first() {
+            told_left_out(&one.lines, "all", whole.left_out);
+        }
         let whole = Arc::new(whole);
         *merged = Some(Merged {
             parts,

@@ -1,7 +1,8 @@
 //! The list of a server's groups, as it was at one moment.
 //!
 //! Fetched in one round trip: LIST ACTIVE, and where more of groups is wanted LIST NEWSGROUPS and LIST ACTIVE.TIMES.  Lines that
-//! are no good are left out, and of a list that is too long what is too much.  Of a server with LIST ACTIVE.MODTIME
+//! are no good are left out, and of a list that is too long what is too much.  A group of which the server does not say when it was made
+//! was made when it was first seen, but those of the first list.  Of a server with LIST ACTIVE.MODTIME
 //! (docs/active-modtime.md) it is brought up to date by the lines that changed, which do not tell of groups that are gone.
 
 use std::collections::BTreeMap;
@@ -80,6 +81,8 @@ pub(super) struct Listing {
     /// From when on changes count, as the server's DATE said it; none: it does not tell them.
     moment: Option<Moment>,
     details: Details,
+    /// Groups that it does not have, as it has as many as it may.
+    pub(super) left_out: usize,
 }
 
 /// A time as DATE says it.
@@ -94,6 +97,15 @@ pub(super) struct Row {
     pub(super) created: UnixTime,
     pub(super) creator: Box<str>,
     pub(super) description: Box<str>,
+}
+
+impl Row {
+    /// Who does not say when it was made lets the time stand for that at which it was first seen.
+    const fn is_new(&mut self, now: UnixTime) {
+        if self.created.0 == 0 {
+            self.created = now;
+        }
+    }
 }
 
 /// What a status field says; one that nobody knows lets nothing be posted.
@@ -214,11 +226,12 @@ where
     client.command(&[b"LIST", b"ACTIVE.TIMES"])
 }
 
-/// Takes what groups are about, and when they were made.
+/// Takes what groups are about, and when they were made; whether the server told it.  One that has no such list has told all it can; one
+/// that refuses it for another reason may tell it later.
 async fn described<Io>(
     client: &mut Client<Io>,
     rows: &mut BTreeMap<Box<str>, Row>,
-) -> Result<(), ClientError>
+) -> Result<Described, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
@@ -229,22 +242,46 @@ where
             row.description = text_of(rest, DESCRIPTION_OCTETS_MAX);
         }
     });
-    describing.await?;
+    let mut said = Described::Told;
+    if let Some(code) = describing.await? {
+        said.refused(client, "LIST NEWSGROUPS", code);
+    }
     let dating = lines_of(client, "LIST ACTIVE.TIMES", |line| {
         if let Some((name, rest)) = named(line)
             && let Some(row) = rows.get_mut(name)
         {
             let end = rest.iter().position(u8::is_ascii_whitespace);
             let (time, creator) = rest.split_at(end.unwrap_or(rest.len()));
-            row.created = UnixTime(parse_number(time).map_or(0, u64::from));
+            if let Ok(time) = parse_number(time) {
+                row.created = UnixTime(time.0);
+            }
             let creator = creator.trim_ascii();
             if !creator.is_empty() && !creator.contains(&b' ') {
                 row.creator = text_of(creator, CREATOR_OCTETS_MAX);
             }
         }
     });
-    dating.await?;
-    Ok(())
+    if let Some(code) = dating.await? {
+        said.refused(client, "LIST ACTIVE.TIMES", code);
+    }
+    Ok(said)
+}
+
+/// What came of asking what groups are about, and when they were made.
+enum Described {
+    Told,
+    Refused(ClientError),
+}
+
+impl Described {
+    fn refused<Io>(&mut self, client: &Client<Io>, doing: &'static str, code: u16)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        if !matches!(code, 500..=503) {
+            *self = Self::Refused(client.refused(doing, code));
+        }
+    }
 }
 
 impl Listing {
@@ -270,12 +307,15 @@ impl Listing {
             true => moment_of(client).await?,
             false => None,
         };
-        let (mut rows, mut lines) = (Vec::new(), Vec::new());
+        let (mut rows, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
         let refused = lines_of(client, "LIST ACTIVE", |line| {
-            let line = active_line(line).filter(|_| rows.len() < groups_max);
-            let Some((name, row)) = line else {
+            let Some((name, row)) = active_line(line) else {
                 return;
             };
+            if rows.len() >= groups_max {
+                left_out += 1;
+                return;
+            }
             if let Some(told) = &mut told {
                 write_line(name.as_str(), &row, &mut lines);
                 if lines.len() >= TOLD_OCTETS {
@@ -294,8 +334,9 @@ impl Listing {
         }
         let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
         let mut details = Details::Unknown;
-        if wants == Wants::All {
-            described(client, &mut rows).await?;
+        if wants == Wants::All
+            && let Described::Told = described(client, &mut rows).await?
+        {
             details = Details::There;
         }
         let whole = Some(Instant::now());
@@ -303,6 +344,7 @@ impl Listing {
             moment,
             whole,
             details,
+            left_out,
             ..Self::of(rows, whole)
         })
     }
@@ -315,9 +357,11 @@ impl Listing {
         ask_details(client)?;
         let mut rows = (*self.rows).clone();
         for row in rows.values_mut() {
-            (row.created, row.creator, row.description) = (UnixTime(0), "-".into(), "".into());
+            (row.creator, row.description) = ("-".into(), "".into());
         }
-        described(client, &mut rows).await?;
+        if let Described::Refused(error) = described(client, &mut rows).await? {
+            return Err(error);
+        }
         Ok(Self {
             rows: Arc::new(rows),
             active: self.active.clone(),
@@ -326,24 +370,42 @@ impl Listing {
         })
     }
 
-    /// The same; what it does not know of groups is as an older one has it.
-    pub(super) fn with_details_of(self, older: &Self) -> Self {
-        if self.details == Details::There || older.details == Details::Unknown {
-            return self;
-        }
+    /// The same, which was fetched whole, behind an older one: what it does not know of groups is as that has it.
+    pub(super) fn behind(self, older: &Self, (now, groups_max): (UnixTime, usize)) -> Self {
+        let is_known = self.details == Details::There;
+        let was_known = older.details != Details::Unknown;
+        let tells_new = older.tells_new(groups_max);
         let mut rows = Arc::unwrap_or_clone(self.rows);
         for (name, row) in &mut rows {
-            if let Some(old) = older.rows.get(name) {
-                row.created = old.created;
-                row.creator.clone_from(&old.creator);
-                row.description.clone_from(&old.description);
+            match older.rows.get(name) {
+                Some(old) => {
+                    if row.created.0 == 0 {
+                        row.created = old.created;
+                    }
+                    if !is_known && was_known {
+                        row.creator.clone_from(&old.creator);
+                        row.description.clone_from(&old.description);
+                    }
+                }
+                None if tells_new => row.is_new(now),
+                None => {}
             }
         }
+        let details = match (is_known, was_known) {
+            (true, _) => Details::There,
+            (false, true) => Details::Older,
+            (false, false) => Details::Unknown,
+        };
         Self {
             rows: Arc::new(rows),
-            details: Details::Older,
+            details,
             ..self
         }
+    }
+
+    /// Whether a group that it does not have was not there: it is neither empty nor as long as it may be.
+    fn tells_new(&self, groups_max: usize) -> bool {
+        (1..groups_max).contains(&self.rows.len())
     }
 
     /// Whether all that is wanted is in it.
@@ -360,7 +422,7 @@ impl Listing {
     pub(super) async fn fetch_changes<Io>(
         &self,
         client: &mut Client<Io>,
-        groups_max: usize,
+        (now, groups_max): (UnixTime, usize),
     ) -> Result<Option<Self>, ClientError>
     where
         Io: AsyncRead + AsyncWrite + Unpin,
@@ -373,6 +435,7 @@ impl Listing {
         client.command(&[b"LIST", b"ACTIVE.MODTIME", &since])?;
         let moment = moment_of(client).await?;
         let (mut changed, mut new) = (BTreeMap::new(), BTreeMap::<Box<str>, Row>::new());
+        let mut left_out = 0;
         let refused = lines_of(client, DOING, |line| {
             let Some((name, row)) = active_line(line) else {
                 return;
@@ -392,17 +455,23 @@ impl Listing {
                 None if self.rows.len() + new.len() < groups_max => {
                     new.insert(name.as_str().into(), row);
                 }
-                None => {}
+                None => left_out += 1,
             }
         });
         if refused.await?.is_some() || new.len() > NEW_GROUPS_MAX {
             return Ok(None);
         }
+        let mut details = self.details;
         let asked = new.keys().filter(|_| self.details == Details::There);
         for names in together(asked.map(|name| &**name)) {
             client.command(&[b"LIST", b"NEWSGROUPS", names.as_bytes()])?;
             client.command(&[b"LIST", b"ACTIVE.TIMES", names.as_bytes()])?;
-            described(client, &mut new).await?;
+            if let Described::Refused(_) = described(client, &mut new).await? {
+                details = Details::Older;
+            }
+        }
+        if self.tells_new(groups_max) {
+            new.values_mut().for_each(|row| row.is_new(now));
         }
         let taken = Some(Instant::now());
         let is_same = changed.is_empty() && new.is_empty();
@@ -421,7 +490,8 @@ impl Listing {
         Ok(Some(Self {
             moment,
             whole: self.whole,
-            details: self.details,
+            details,
+            left_out: left_out.max(self.left_out),
             ..listing
         }))
     }
@@ -434,6 +504,7 @@ impl Listing {
             whole: None,
             moment: None,
             details: Details::Unknown,
+            left_out: 0,
         }
     }
 
@@ -489,7 +560,8 @@ impl Listing {
             };
             rows.insert(name.as_str().into(), row);
         }
-        let is_detailed = |row: &Row| row.created.0 > 0 || !row.description.is_empty();
+        // When it was made may be when it was first seen.
+        let is_detailed = |row: &Row| &*row.creator != "-" || !row.description.is_empty();
         let details = match rows.values().any(is_detailed) {
             true => Details::Older,
             false => Details::Unknown,
@@ -511,10 +583,12 @@ impl Listing {
         let details = all.min_by_key(|details| *details as u8);
         let rows = parts.flat_map(|(part, at)| part.rows.iter().map(move |row| (at, row)));
         let rows = rows.filter(|(at, (name, _))| is_taken(*at, name));
-        let rows = rows.map(|(_, (name, row))| (name.clone(), row.clone()));
+        let mut rows = rows.map(|(_, (name, row))| (name.clone(), row.clone()));
+        let taken = rows.by_ref().take(groups_max).collect();
         Self {
             details: details.unwrap_or(Details::Unknown),
-            ..Self::of(rows.take(groups_max).collect(), Some(Instant::now()))
+            left_out: rows.count(),
+            ..Self::of(taken, Some(Instant::now()))
         }
     }
 }
@@ -561,6 +635,19 @@ mod tests {
         assert_eq!(Listing::decode(&listing.encode(), 1).unwrap().rows.len(), 1);
         for bad in ["a.b 5 2 m 77 me", "a..b 5 2 m 77 me x", "a.b 5 2 m x me x"] {
             assert!(Listing::decode(bad.as_bytes(), 9).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_that_are_too_many_are_counted() {
+        let part = |names: &[&str]| {
+            let row = |name: &&str| (Box::from(*name), active_line(b"a 5 2 m").unwrap().1);
+            Arc::new(Listing::of(names.iter().map(row).collect(), None))
+        };
+        let parts = [part(&["a.b", "c.d"]), part(&["e.f", "g.h", "i.j"])];
+        for (groups_max, left_out) in [(5, 0), (3, 2)] {
+            let merged = Listing::merged(parts.iter().zip(0..), |_, _| true, groups_max);
+            assert_eq!((merged.rows.len(), merged.left_out), (groups_max, left_out));
         }
     }
 

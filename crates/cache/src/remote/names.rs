@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use newsreel_wire::{GroupId, GroupName};
 
+/// So many times as many names are met at most as there may be groups at the same time: groups go, and others come.
+const TIMES: usize = 2;
+
 #[derive(Debug)]
 pub(super) struct Names {
     ids: HashMap<Arc<str>, GroupId>,
@@ -15,11 +18,12 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(most: usize) -> Self {
+    /// Those of so many groups at the same time.
+    pub(super) fn new(groups_max: usize) -> Self {
         Self {
             ids: HashMap::new(),
             names: Vec::new(),
-            most,
+            most: groups_max.saturating_mul(TIMES),
         }
     }
 
@@ -50,7 +54,7 @@ mod tests {
 
     #[test]
     fn ids_stay_and_have_a_limit() {
-        let mut names = Names::new(2);
+        let mut names = Names::new(1);
         let name = |text: &'static str| GroupName::parse(text.as_bytes()).unwrap();
         let (one, two) = (names.id(name("a.one")), names.id(name("a.two")));
         assert_eq!((one, two), (Some(GroupId(0)), Some(GroupId(1))));

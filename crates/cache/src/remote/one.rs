@@ -1,7 +1,7 @@
 //! One server elsewhere: its connections, what it can do, and the list of its groups.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use newsreel_host::Clock;
@@ -62,8 +62,10 @@ pub(super) struct One<C: Connect> {
     pub(super) listing: TurnMutex<Option<Arc<Listing>>>,
     /// A list that is to be kept over a restart.
     pub(super) unkept: Mutex<Option<Arc<Listing>>>,
-    /// The list misses that a group has gone.
-    pub(super) wants_whole: AtomicBool,
+    /// So often a group was said to be gone that the list shows, or may show.
+    pub(super) gone: AtomicU64,
+    /// ... and so often before the last list that was fetched whole.
+    pub(super) gone_followed: AtomicU64,
     /// Message-ids that it said it does not have, and when.
     missing: Cache<Box<[u8]>, Instant>,
     /// Groups that it said it does not have.
@@ -126,7 +128,8 @@ impl<C: Connect> One<C> {
             capabilities: Mutex::default(),
             listing: TurnMutex::new(None),
             unkept: Mutex::default(),
-            wants_whole: AtomicBool::new(false),
+            gone: AtomicU64::new(0),
+            gone_followed: AtomicU64::new(0),
             missing: Cache::new(MISSING_IDS_MAX),
             no_groups: Cache::new(MISSING_GROUPS_MAX),
             lines: LineLimit::default(),

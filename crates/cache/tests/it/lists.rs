@@ -377,3 +377,102 @@ async fn a_list_that_could_not_be_put_by_is_put_by_later() {
         assert!(list(&here).await.contains("alt.two"), "{op}");
     }
 }
+
+/// All descriptions and times were empty for as long as the list is told, and so they were kept over a restart.
+#[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_tell_for_a_moment_stays_as_it_was() {
+    for says in [
+        ("LIST NEWSGROUPS", "400 busy\r\n"),
+        ("LIST ACTIVE.TIMES", "403 busy\r\n"),
+    ] {
+        let later = async || tokio::time::advance(Duration::from_secs(61)).await;
+        let rig = rig(5, REFRESH_S);
+        // Nobody knows what is in it, and that is not said to be nothing.
+        rig.to.0.lock().says = Some(says);
+        assert_eq!(described(&rig).await, Err(ServiceError::Away), "{says:?}");
+        rig.to.0.lock().says = None;
+        let about = Ok(vec!["What it is".to_owned()]);
+        assert_eq!(described(&rig).await, about);
+        later().await;
+        rig.to.0.lock().says = Some(says);
+        for _ in 0..2 {
+            assert_eq!(described(&rig).await, about, "{says:?}");
+        }
+        rig.here.stop().await;
+        let disk: Arc<dyn Disk> = Arc::new(rig.disk.clone());
+        drop(rig.here);
+        let keep = Keep::open(&disk, &keep_settings()).unwrap();
+        let here = in_front(&[&rig.to], &rig.clock, keep, REFRESH_S);
+        here.set_offline(true).unwrap();
+        let rig = Rig { here, ..rig };
+        assert_eq!(described(&rig).await, about, "{says:?}");
+    }
+}
+
+/// R14: they were told to be as old as can be, so that NEWGROUPS never told of one.
+#[tokio::test(start_paused = true)]
+async fn a_group_of_which_nobody_says_when_it_was_made_was_made_when_it_was_first_seen() {
+    let mut rig = rig(5, REFRESH_S);
+    rig.to.0.lock().listed = "alt.one 7 1 y\r\n";
+    let first = ["alt.one 7 1 y 0", "misc.test 5 1 y 0"];
+    assert_eq!(listed(&rig, None).await, first, "nobody knows");
+    rig.here.stop().await;
+    let later = async |rig: &Rig| {
+        rig.clock.advance(Duration::from_secs(61));
+        tokio::time::advance(Duration::from_secs(61)).await;
+    };
+    later(&rig).await;
+    // Whoever asks for the list alone sees it, too.
+    rig.to.0.lock().listed = "alt.one 7 1 y\r\nalt.two 7 1 y\r\n";
+    whole_list(&rig.here).await.unwrap();
+    let seen = rig.here.now().0;
+    later(&rig).await;
+    let second = [first[0], &format!("alt.two 7 1 y {seen}"), first[1]];
+    assert_eq!(listed(&rig, None).await, second);
+    // Also behind a restart.
+    rig.here.stop().await;
+    let other = crate::cached::rig(5, REFRESH_S);
+    let disk: Arc<dyn Disk> = Arc::new(rig.disk.clone());
+    drop(std::mem::replace(&mut rig.here, other.here));
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    rig.here = in_front(&[&rig.to], &rig.clock, keep, REFRESH_S);
+    rig.to.0.lock().listed = "alt.one 7 1 y\r\nalt.two 7 1 y\r\nalt.zero 1 1 y\r\n";
+    let third = [
+        &second[..2],
+        &[&format!("alt.zero 1 1 y {}", rig.here.now().0), first[1]],
+    ];
+    assert_eq!(listed(&rig, None).await, third.concat());
+}
+
+/// That a group has gone was forgotten where the list was coming just then, so that it stayed in the list.
+#[tokio::test(start_paused = true)]
+async fn a_group_that_goes_while_the_list_is_coming_is_missed() {
+    let rig = rig(5, REFRESH_S);
+    {
+        let mut toy = rig.to.0.lock();
+        (toy.listed, toy.changed) = ("alt.one 7 1 y\r\n", Some(""));
+    }
+    assert_eq!(listed(&rig, None).await.len(), 2);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let goes_on = Arc::new(Notify::new());
+    rig.to.0.lock().holds = Some((
+        "LIST ACTIVE.MODTIME 20260101000001",
+        0,
+        Arc::clone(&goes_on),
+    ));
+    let asks = async {
+        while rig.to.0.lock().holds.is_some() {
+            tokio::task::yield_now().await;
+        }
+        {
+            let mut toy = rig.to.0.lock();
+            (toy.listed, toy.is_without_group) = ("", true);
+        }
+        let name = GroupName::parse(b"alt.one").unwrap();
+        assert!(rig.here.group(name).await.unwrap().is_none());
+        goes_on.notify_one();
+    };
+    assert_eq!(tokio::join!(listed(&rig, None), asks).0.len(), 2);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(listed(&rig, None).await.len(), 1);
+}

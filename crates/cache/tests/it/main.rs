@@ -234,6 +234,32 @@ async fn the_list_is_fetched_once_and_has_a_limit() {
     assert_eq!(pieces.concat(), b"alt.test 0 1 y\r\nmisc.test 5 1 m\r\n");
 }
 
+/// Once so many groups had been met one new one made every listing an error.
+#[tokio::test(start_paused = true)]
+async fn groups_that_come_and_go_end_no_listing() {
+    let server = server(&[&[
+        ("LIST ACTIVE", "215 list\na.a 5 1 m\na.b 5 1 m\n.\n"),
+        ("LIST ACTIVE", "215 list\na.c 5 1 m\na.d 5 1 m\n.\n"),
+        ("LIST ACTIVE", "215 list\na.d 5 1 m\na.e 5 1 m\n.\n"),
+    ]]);
+    for expected in [&["a.a", "a.b"][..], &["a.c", "a.d"], &["a.d"]] {
+        let (mut cursor, mut got) = (GroupCursor::default(), Vec::new());
+        while !cursor.is_done() {
+            let mut visit = |row: newsreel_service::GroupRow<'_>| {
+                got.push(row.name.as_str().to_owned());
+            };
+            let select = GroupSelect {
+                bare: true,
+                ..GroupSelect::default()
+            };
+            let listing = server.groups(select, &mut cursor, 1, &mut visit);
+            listing.await.unwrap();
+        }
+        assert_eq!(got, expected);
+        tokio::time::advance(Duration::from_secs(61)).await;
+    }
+}
+
 /// What a server says of its site is asked for once while that is fresh, and told for longer while it cannot be asked; what it does not
 /// keep is not taken for what could not be asked for.
 #[tokio::test(start_paused = true)]

@@ -342,8 +342,11 @@ impl<C: Connect> CServer<C> {
             let one = (number, number);
             let known = inner.known((group, &name), &facts, (one, number), Need::Nothing);
             let blocks = known.await?.map_or_else(Vec::new, |known| known.blocks);
-            let place = match (lines(&blocks, one).next(), blocks.first()) {
-                (Some((_, line)), _) => Place::Named(message_id(line).unwrap_or_default().to_vec()),
+            let line = lines(&blocks, one).next();
+            let id = line.and_then(|(_, line)| message_id(line));
+            let id = id.filter(|id| MessageId::parse(id).is_ok());
+            let place = match (id, blocks.first()) {
+                (Some(id), _) => Place::Named(id.to_vec()),
                 (None, Some((_, block)))
                     if (block.asked() & !block.there()) >> place_of(number).1 & 1 == 1 =>
                 {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::Inner;
 use super::lines::{Asked, WINDOW_BLOCKS};
 use crate::keep::{BLOCK_NUMBERS, Block, Keep, KeptGroup, each_of, place_of, places_in};
+use crate::remote::GAP_NUMBERS;
 
 /// Blocks whose numbers are asked for at once: about eight thousand.
 const NUMBER_BLOCKS: u64 = 64;
@@ -94,6 +95,69 @@ fn go_on(window: Numbers, range: Numbers, group: &KeptGroup) -> Option<ArticleNu
 }
 
 impl<C: Connect> Inner<C> {
+    /// Where a listing goes on behind a window: in front of a large gap at the next number that is there.
+    async fn goes_on(
+        &self,
+        name: &Arc<str>,
+        group: &KeptGroup,
+        (window, range): (Numbers, Numbers),
+        blocks: &Blocks,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some(next) = go_on(window, range, group) else {
+            return Ok(None);
+        };
+        let last = range.1.min(group.high);
+        let first = place_of(window.1).0.saturating_sub(NUMBER_BLOCKS - 1);
+        let before = ArticleNumber(first * BLOCK_NUMBERS).max(group.low);
+        let is_far = last.0 - next.0 >= GAP_NUMBERS;
+        let is_empty = is_far && present(blocks, window).next().is_none();
+        if !is_empty || !self.has_none(name, (before, window.1)).await? {
+            return Ok(Some(next));
+        }
+        match self.nearest(name, (window.1, last), Direction::Next).await {
+            Some(nearest) => Ok(nearest),
+            None => Ok(Some(next)),
+        }
+    }
+
+    /// Whether it is known of all numbers of a range that they are not there.
+    async fn has_none(&self, name: &Arc<str>, range: Numbers) -> Result<bool, ServiceError> {
+        let blocks = match self.shows_kept_only() {
+            true => self.known_of_kept(name, range).await?.blocks,
+            false => self.blocks(name, range).await?,
+        };
+        let others = span(&blocks, range, |block, places| {
+            places & (block.there() | !block.asked())
+        });
+        Ok(others.is_none())
+    }
+
+    /// The number nearest to one end of a range, that not included, that is there; none: nobody can be asked.  It is asked for each time, so that
+    /// no more is kept of a gap than its beginning.
+    async fn nearest(
+        &self,
+        name: &Arc<str>,
+        (low, high): Numbers,
+        direction: Direction,
+    ) -> Option<Option<ArticleNumber>> {
+        let from = match direction {
+            Direction::Next => low,
+            Direction::Last => high,
+        };
+        let is_within = |number: &ArticleNumber| (low..=high).contains(number) && *number != from;
+        if self.shows_kept_only() {
+            let name = Arc::clone(name);
+            let looking = self.on_disk(move |keep| keep.numbers_kept(&name, (low, high)));
+            let kept = looking.await.ok()?.into_iter().filter(is_within);
+            return Some(match direction {
+                Direction::Next => kept.min(),
+                Direction::Last => kept.max(),
+            });
+        }
+        let nearest = self.there.nearest(name, from, direction).await.ok()?;
+        Some(nearest.filter(is_within))
+    }
+
     pub(super) async fn blocks(
         &self,
         name: &Arc<str>,
@@ -293,7 +357,8 @@ impl<C: Connect> Inner<C> {
             left -= 1;
             out.push(number);
         }
-        Ok(go_on(window, range, &group))
+        let blocks = &known.blocks;
+        self.goes_on(&name, &group, (window, range), blocks).await
     }
 
     pub(super) async fn overview_in(
@@ -313,8 +378,14 @@ impl<C: Connect> Inner<C> {
         let known = self.known((id, &name), &group, (window, range.1), Need::Lines);
         let (is_kept, next) = match known.await? {
             Some(known) => {
-                let next = told(&known, window, limit_bytes, rows);
-                (known.is_kept, next.or_else(|| go_on(window, range, &group)))
+                let next = match told(&known, window, limit_bytes, rows) {
+                    Some(next) => Some(next),
+                    None => {
+                        let blocks = &known.blocks;
+                        self.goes_on(&name, &group, (window, range), blocks).await?
+                    }
+                };
+                (known.is_kept, next)
             }
             None => {
                 let there = &self.there;
@@ -367,6 +438,21 @@ impl<C: Connect> Inner<C> {
                 (None, Direction::Last) => window.0,
             };
             let Some(nearest) = nearest else {
+                let left = match direction {
+                    Direction::Next => (at, group.high),
+                    Direction::Last => (group.low, at),
+                };
+                if left.1.0.saturating_sub(left.0.0) >= GAP_NUMBERS
+                    && let Some(nearest) = self.nearest(&name, left, direction).await
+                {
+                    let Some(nearest) = nearest else {
+                        return Ok(None);
+                    };
+                    at = ArticleNumber(match direction {
+                        Direction::Next => nearest.0 - 1,
+                        Direction::Last => nearest.0 + 1,
+                    });
+                }
                 continue;
             };
             let one = (nearest, nearest);

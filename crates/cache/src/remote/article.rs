@@ -1,7 +1,8 @@
 //! Articles, whole or in part, as the server has them.
 //!
 //! What comes under an id or a number that was not asked for is not passed on, and says nothing of what was: the server has failed.
-//! So it is where it says that no group or article is selected: only 430, and 423 of a number, say that an article is not there.
+//! So it is where it says that no group or article is selected: only 430, and 423 of a number, say that an article is not there.  Where
+//! GROUP is refused nothing is taken of what is answered behind it by number: that is of the group that somebody else has selected.
 
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, ArticleQuery, Found, Part, ServiceError};
@@ -70,10 +71,9 @@ where
     client.command(&[verb.as_bytes(), which])
 }
 
-/// Asks for an article; false: it is not there.
+/// Takes the answer to the command for a part of an article; false: it is not there.
 async fn fetch<Io>(
     client: &mut Client<Io>,
-    group: Option<&str>,
     which: Which<'_>,
     part: Part,
     octets_max: usize,
@@ -83,24 +83,19 @@ where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     let (verb, _) = command_of(part);
-    if let Some(group) = group {
-        client.command(&[b"GROUP", group.as_bytes()])?;
-    }
-    ask(client, verb, which)?;
-    let has_group = group.is_none() || marks_of(client).await?.is_some();
     out.clear();
     out.storage_mut().clear();
-    let is_there = told(client, (which, has_group), part, |id| out.set_id(id)).await?;
+    let is_there = told(client, which, part, |id| out.set_id(id)).await?;
     if is_there && part != Part::Stat {
         client.block(verb, octets_max, out.storage_mut()).await?;
     }
     Ok(is_there)
 }
 
-/// Takes the status line, with the message-id; false: it is not there, as where the group of a number is not.
+/// Takes the status line, with the message-id; false: it is not there.
 async fn told<Io>(
     client: &mut Client<Io>,
-    (which, has_group): (Which<'_>, bool),
+    which: Which<'_>,
     part: Part,
     mut id_is: impl FnMut(&[u8]),
 ) -> Result<bool, ClientError>
@@ -112,7 +107,6 @@ where
         code if code == found => {}
         430 => return Ok(false),
         423 if which.is_number() => return Ok(false),
-        411 | 412 | 420 if which.is_number() && !has_group => return Ok(false),
         code => return Err(client.refused(verb, code)),
     }
     let said = numbered(client.text(), b' ').and_then(|(number, rest)| {
@@ -130,7 +124,7 @@ where
 /// Takes the answer to ARTICLE as it comes; whether it is there.
 async fn taken<Io>(
     client: &mut Client<Io>,
-    asked: (Which<'_>, bool),
+    which: Which<'_>,
     octets_max: usize,
     take: &mut impl Take,
 ) -> Result<bool, ClientError>
@@ -138,7 +132,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     const VERB: &str = "ARTICLE";
-    if !told(client, asked, Part::Whole, |id| take.begins(Some(id))).await? {
+    if !told(client, which, Part::Whole, |id| take.begins(Some(id))).await? {
         return Ok(false);
     }
     let mut octets = 0;
@@ -170,13 +164,9 @@ impl<C: Connect> One<C> {
             for number in rest {
                 ask(&mut client, "ARTICLE", Which::Number(*number))?;
             }
-            let has_group = marks_of(&mut client).await?.is_some();
-            if has_group {
-                self.has_selected(group);
-            }
+            self.select(&mut client, group).await?;
             while let Some((number, behind)) = rest.split_first() {
-                let asked = (Which::Number(*number), has_group);
-                if !taken(&mut client, asked, most, take).await? {
+                if !taken(&mut client, Which::Number(*number), most, take).await? {
                     take.begins(None);
                 }
                 rest = behind;
@@ -206,7 +196,7 @@ impl<C: Connect> One<C> {
                 marks_of(&mut client).await?;
             }
             while let Some((id, behind)) = rest.split_first() {
-                if !taken(&mut client, (Which::Id(id.as_bytes()), true), most, take).await? {
+                if !taken(&mut client, Which::Id(id.as_bytes()), most, take).await? {
                     self.said_missing(*id);
                     take.passes();
                 }
@@ -233,7 +223,7 @@ impl<C: Connect> One<C> {
             if group.is_some() {
                 marks_of(&mut client).await?;
             }
-            taken(&mut client, (which, true), most, take).await
+            taken(&mut client, which, most, take).await
         }))
     }
 
@@ -253,9 +243,19 @@ impl<C: Connect> One<C> {
             }
         };
         let most = self.common.settings.article_octets_max;
+        let (verb, _) = command_of(part);
         let is_there = asked!(self, client => {
             let selected = group.clone().or_else(|| self.group_for_ids());
-            fetch(&mut client, selected.as_deref(), which, part, most, out).await
+            if let Some(selected) = &selected {
+                client.command(&[b"GROUP", selected.as_bytes()])?;
+            }
+            ask(&mut client, verb, which)?;
+            if let Some(group) = &group {
+                self.select(&mut client, group).await?;
+            } else if selected.is_some() {
+                marks_of(&mut client).await?;
+            }
+            fetch(&mut client, which, part, most, out).await
         });
         if !is_there {
             return Ok(None);

@@ -34,7 +34,9 @@ macro_rules! asked {
                 }
                 Err(error)
                     if !is_again
-                        && (crate::remote::ask::is_stale(&error) || $server.learns(&error)) =>
+                        && (crate::remote::ask::is_stale(&error)
+                            || crate::remote::ask::wants_group(&error)
+                                && $server.learns(&error)) =>
                 {
                     is_again = true;
                 }
@@ -48,6 +50,11 @@ pub(super) use asked;
 /// The server may have closed the connection before it saw the question.
 pub(super) const fn is_stale(error: &ClientError) -> bool {
     matches!(error.fault, Fault::Closed)
+}
+
+/// The server may want a group selected; that there is no such group is no word about that.
+pub(super) fn wants_group(error: &ClientError) -> bool {
+    !matches!(error.doing, "GROUP" | "LISTGROUP")
 }
 
 /// Does several things at the same time; what came of them, in order.

@@ -111,7 +111,7 @@ impl<C: Connect> One<C> {
     }
 
     /// There is no such group any more, or perhaps: changes of the list do not tell that, so that the next one is fetched whole.
-    fn is_gone(&self, name: &str) {
+    pub(super) fn is_gone(&self, name: &str) {
         let listed = self.listing.try_lock();
         let is_listed = |listing: &Arc<Listing>| listing.rows.contains_key(name);
         // One that is coming may show it.

@@ -40,7 +40,7 @@ pub(crate) use article::Take;
 pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
 pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
-pub(crate) use numbers::TakeLines;
+pub(crate) use numbers::{GAP_NUMBERS, TakeLines};
 pub(crate) use one::Delivery;
 pub use one::{MISSING_GROUPS_MAX, MISSING_IDS_MAX};
 pub use route::{Route, Routes};

@@ -1,21 +1,25 @@
 //! Numbers and overview of a group, window by window, and the neighbours of a number.
 //!
 //! A window is as wide as what was asked for at most, so that an answer is bounded whatever the group; GROUP goes in front of
-//! each in the same round trip and says where the group begins and ends, so that gaps are jumped.
+//! each in the same round trip and says where the group begins and ends.  Where it is refused nothing is taken of the answers behind it:
+//! these are of the group that somebody selected on the connection before.  Of a gap the beginning is looked through window by window, and
+//! the rest in windows that become wider.
 
 use std::future::Future;
+use std::sync::atomic::Ordering;
 
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, Direction, OverviewRows, ServiceError};
 use newsreel_wire::overview::{OverviewFields, message_id};
+use newsreel_wire::range::NUMBER_DIGITS_MAX;
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ask::{Marks, asked, numbered};
 use super::one::One;
 
-/// The largest number that servers have to understand (RFC 3977 section 6).
-const NUMBER_MAX: u64 = (1 << 31) - 1;
+/// The largest number that is asked for: marks have no more digits either.
+const NUMBER_MAX: u64 = 10_u64.pow(NUMBER_DIGITS_MAX as u32) - 1;
 
 /// What an overview line has at least, so that a window is not much wider than what was asked for.
 const OVERVIEW_OCTETS_USUAL: usize = 256;
@@ -25,6 +29,9 @@ const WINDOW_MAX: u64 = 1024;
 
 /// The first window in which a neighbour is looked for.
 const NEIGHBOUR_WINDOW: u64 = 32;
+
+/// Where so many numbers or more are left behind a window without any the next one that is there is looked for.
+pub(crate) const GAP_NUMBERS: u64 = 1 << 20;
 
 /// Where a listing up to `high` goes on after a window that ended at `to`.
 fn go_on(to: u64, high: u64, marks: Marks) -> Option<ArticleNumber> {
@@ -78,7 +85,7 @@ where
 /// can be read, it may be any between its neighbours'.
 async fn overview_lines<Io>(
     client: &mut Client<Io>,
-    ((low, high), has_group): ((u64, u64), bool),
+    (low, high): (u64, u64),
     mut take: impl FnMut(ArticleNumber, &[u8]),
 ) -> Result<(), ClientError>
 where
@@ -102,7 +109,8 @@ where
                 if is_gap {
                     take_gap(&mut take, next, number.0 - 1);
                 }
-                let is_line = OverviewFields::parse(fields).is_ok();
+                let is_line = OverviewFields::parse(fields).is_ok()
+                    && message_id(fields).is_some_and(|id| MessageId::parse(id).is_ok());
                 take(number, if is_line { fields } else { &[] });
                 (next, is_gap) = (number.0 + 1, false);
             }
@@ -113,31 +121,8 @@ where
         }
         // RFC 2980 has 420 for a range without articles.
         420 | 423 => Ok(()),
-        412 if !has_group => Ok(()),
         code => Err(client.refused("OVER", code)),
     }
-}
-
-/// Takes the overview lines of a window that can be read, each with its number.
-async fn overview_window<Io>(
-    client: &mut Client<Io>,
-    group: &str,
-    window: (u64, u64),
-    mut take: impl FnMut(ArticleNumber, &[u8]),
-) -> Result<Option<Marks>, ClientError>
-where
-    Io: AsyncRead + AsyncWrite + Unpin,
-{
-    client.command(&[b"GROUP", group.as_bytes()])?;
-    ask_overview(client, window)?;
-    let marks = marks_of(client).await?;
-    let taking = overview_lines(client, (window, marks.is_some()), |number, line| {
-        if !line.is_empty() {
-            take(number, line);
-        }
-    });
-    taking.await?;
-    Ok(marks)
 }
 
 /// Lines that are taken as long as there is room.
@@ -170,7 +155,183 @@ impl<'r> Room<'r> {
     }
 }
 
+/// Windows beside a number, in a direction, each twice as wide as the one before.
+struct Steps {
+    /// The last number that was looked at; none: there are no more.
+    at: Option<u64>,
+    width: u64,
+    direction: Direction,
+}
+
+impl Steps {
+    fn new(number: ArticleNumber, direction: Direction, width: u64) -> Self {
+        Self {
+            at: Some(number.0.min(NUMBER_MAX)),
+            width,
+            direction,
+        }
+    }
+
+    /// The next one.
+    fn window(&self) -> Option<(u64, u64)> {
+        let at = self.at?;
+        let (low, high) = match self.direction {
+            Direction::Next => (at + 1, at.saturating_add(self.width).min(NUMBER_MAX)),
+            Direction::Last => (at.saturating_sub(self.width).max(1), at.saturating_sub(1)),
+        };
+        (low <= high).then_some((low, high))
+    }
+
+    /// Nothing was in a window of a group with these marks.
+    fn go_on(&mut self, (low, high): (u64, u64), marks: Marks) {
+        let (at, is_over) = match self.direction {
+            Direction::Next => {
+                let at = high.max(marks.low - 1);
+                (at, at >= marks.high)
+            }
+            Direction::Last => {
+                let at = low.min(marks.high + 1);
+                (at, at <= marks.low)
+            }
+        };
+        self.at = (!is_over).then_some(at);
+        self.width = self.width.saturating_mul(2);
+    }
+}
+
 impl<C: Connect> One<C> {
+    /// Takes the answer to GROUP in front of questions that are for that group.  Where it is refused these are answered for the group that
+    /// was selected before (RFC 3977 section 6.1.1): the connection is of no use any more, and what is kept of the group is not told again
+    /// before the server was asked whether it is there.
+    pub(super) async fn select<Io>(
+        &self,
+        client: &mut Client<Io>,
+        group: &str,
+    ) -> Result<Marks, ClientError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        if let Some(marks) = marks_of(client).await? {
+            self.has_selected(group);
+            return Ok(marks);
+        }
+        self.is_gone(group);
+        if let Some(keep) = self.common.kept.get() {
+            keep.outdate_group(group);
+        }
+        Err(client.refused("GROUP", 411))
+    }
+
+    /// Takes the numbers of a range that are there, in order; the group's marks.
+    async fn listed_in<Io>(
+        &self,
+        client: &mut Client<Io>,
+        group: &str,
+        (low, high): (u64, u64),
+        mut take: impl FnMut(ArticleNumber),
+    ) -> Result<Marks, ClientError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        const DOING: &str = "LISTGROUP";
+        let range = format!("{low}-{high}");
+        let whole: [&[u8]; 2] = [b"LISTGROUP", group.as_bytes()];
+        let takes_range = !self.lists_whole.load(Ordering::Relaxed);
+        client.command(&[b"GROUP", group.as_bytes()])?;
+        match takes_range {
+            true => client.command(&[whole[0], whole[1], range.as_bytes()])?,
+            false => client.command(&whole)?,
+        }
+        let marks = self.select(client, group).await?;
+        let mut code = client.reply(DOING).await?;
+        if code == 501 && takes_range {
+            client.command(&whole)?;
+            code = client.reply(DOING).await?;
+            self.lists_whole.store(code == 211, Ordering::Relaxed);
+        }
+        if code != 211 {
+            return Err(client.refused(DOING, code));
+        }
+        let mut next = low;
+        while let Some(line) = client.line(DOING).await? {
+            if let Some((number, _)) = numbered(line, b' ')
+                && (next..=high).contains(&number.0)
+            {
+                next = number.0 + 1;
+                take(number);
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Takes the overview lines of a window that can be read, each with its number.
+    async fn overview_window<Io>(
+        &self,
+        client: &mut Client<Io>,
+        group: &str,
+        window: (u64, u64),
+        mut take: impl FnMut(ArticleNumber, &[u8]),
+    ) -> Result<Marks, ClientError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        client.command(&[b"GROUP", group.as_bytes()])?;
+        ask_overview(client, window)?;
+        let marks = self.select(client, group).await?;
+        let taking = overview_lines(client, window, |number, line| {
+            if !line.is_empty() {
+                take(number, line);
+            }
+        });
+        taking.await?;
+        Ok(marks)
+    }
+
+    /// The number next to one that is there, in a direction, looked for in windows that become wider.
+    pub(super) async fn nearest_in(
+        &self,
+        group: &str,
+        number: ArticleNumber,
+        direction: Direction,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let mut steps = Steps::new(number, direction, WINDOW_MAX);
+        while let Some(window) = steps.window() {
+            let (marks, found) = asked!(self, client => {
+                let mut found = None;
+                let listing = self.listed_in(&mut client, group, window, |number| {
+                    if found.is_none() || direction == Direction::Last {
+                        found = Some(number);
+                    }
+                });
+                let marks = listing.await?;
+                Ok((marks, found))
+            });
+            if found.is_some() {
+                return Ok(found);
+            }
+            steps.go_on(window, marks);
+        }
+        Ok(None)
+    }
+
+    /// Where a listing up to `high` goes on after a window that ended at `to`: behind one without anything, and in front of a large gap,
+    /// at the next number that is there.
+    async fn goes_on(
+        &self,
+        group: &str,
+        (to, high): (u64, u64),
+        marks: Marks,
+        is_empty: bool,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let next = go_on(to, high, marks);
+        if !is_empty || next.is_none_or(|next| high.min(marks.high) - next.0 < GAP_NUMBERS) {
+            return Ok(next);
+        }
+        let (to, direction) = (ArticleNumber(to), Direction::Next);
+        let next = self.nearest_in(group, to, direction).await?;
+        Ok(next.filter(|next| next.0 <= high))
+    }
+
     pub(super) async fn numbers_in(
         &self,
         group: GroupId,
@@ -187,32 +348,14 @@ impl<C: Connect> One<C> {
         if to < low {
             return Ok(None);
         }
-        let window = format!("{low}-{to}");
         let begun = out.len();
         let marks = asked!(self, client => {
             out.truncate(begun);
-            client.command(&[b"GROUP", name.as_bytes()])?;
-            client.command(&[b"LISTGROUP", name.as_bytes(), window.as_bytes()])?;
-            let marks = marks_of(&mut client).await?;
-            match client.reply("LISTGROUP").await? {
-                211 => {
-                    let mut last = low - 1;
-                    while let Some(line) = client.line("LISTGROUP").await? {
-                        if let Some((number, _)) = numbered(line, b' ')
-                            && number.0 > last
-                            && number.0 <= to
-                        {
-                            last = number.0;
-                            out.push(number);
-                        }
-                    }
-                }
-                411 => {}
-                code => return Err(client.refused("LISTGROUP", code)),
-            }
-            Ok(marks)
+            let listing = self.listed_in(&mut client, &name, (low, to), |number| out.push(number));
+            listing.await
         });
-        Ok(marks.and_then(|marks| go_on(to, high, marks)))
+        let is_empty = out.len() == begun;
+        self.goes_on(&name, (to, high), marks, is_empty).await
     }
 
     pub(super) async fn overview_in(
@@ -236,17 +379,21 @@ impl<C: Connect> One<C> {
         let (marks, full) = asked!(self, client => {
             rows.buffer().truncate(begun);
             let mut room = Room::new(rows, limit_bytes);
-            let taking = overview_window(&mut client, &name, (low, to), |number, line| {
+            let taking = self.overview_window(&mut client, &name, (low, to), |number, line| {
                 room.take(number, line);
             });
             let marks = taking.await?;
             Ok((marks, room.full))
         });
-        Ok(full.or_else(|| marks.and_then(|marks| go_on(to, high, marks))))
+        if full.is_some() {
+            return Ok(full);
+        }
+        let is_empty = rows.len() == begun;
+        self.goes_on(&name, (to, high), marks, is_empty).await
     }
 
     /// Asks for the overview lines of ranges of a group in one round trip; they are taken range by range as they come, of each no
-    /// more than so many octets and a line.  Of a group that is not there nothing is.
+    /// more than so many octets and a line.
     pub(super) async fn lines_in(
         &self,
         group: &str,
@@ -260,23 +407,17 @@ impl<C: Connect> One<C> {
             for (low, high) in rest {
                 ask_overview(&mut client, (low.0, high.0))?;
             }
-            let is_there = marks_of(&mut client).await?.is_some();
-            if is_there {
-                self.has_selected(group);
-            }
+            self.select(&mut client, group).await?;
             while let Some(((low, high), behind)) = rest.split_first() {
                 let mut rows = OverviewRows::default();
                 let mut room = Room::new(&mut rows, octets_max);
-                let window = ((low.0, high.0), is_there);
-                let taking = overview_lines(&mut client, window, |number, line| {
+                let taking = overview_lines(&mut client, (low.0, high.0), |number, line| {
                     room.take(number, line);
                 });
                 taking.await?;
                 let end = room.full.map_or(*high, |next| ArticleNumber(next.0.saturating_sub(1)));
                 rest = behind;
-                if is_there {
-                    take.window((*low, end), rows).await;
-                }
+                take.window((*low, end), rows).await;
             }
             Ok(())
         });
@@ -293,21 +434,13 @@ impl<C: Connect> One<C> {
         let Some(name) = self.common.names.lock().name(group) else {
             return Ok(None);
         };
-        let (mut at, mut width) = (number.0.min(NUMBER_MAX), NEIGHBOUR_WINDOW);
-        loop {
-            let (low, high) = match direction {
-                Direction::Next => (at + 1, at + width),
-                Direction::Last => (at.saturating_sub(width).max(1), at.saturating_sub(1)),
-            };
-            if high < low {
-                return Ok(None);
-            }
+        let mut steps = Steps::new(number, direction, NEIGHBOUR_WINDOW);
+        while let Some(window) = steps.window() {
             let (marks, found) = asked!(self, client => {
                 let mut found = None;
-                let taking = overview_window(&mut client, &name, (low, high), |number, line| {
+                let taking = self.overview_window(&mut client, &name, window, |number, line| {
                     let is_nearer = found.is_none() || direction == Direction::Last;
-                    let id = message_id(line).filter(|id| MessageId::parse(id).is_ok());
-                    if let Some(id) = id.filter(|_| is_nearer) {
+                    if let Some(id) = message_id(line).filter(|_| is_nearer) {
                         out.set_id(id);
                         found = Some(number);
                     }
@@ -315,25 +448,23 @@ impl<C: Connect> One<C> {
                 let marks = taking.await?;
                 Ok((marks, found))
             });
-            let Some(marks) = marks else {
-                return Ok(None);
-            };
             if found.is_some() {
                 return Ok(found);
             }
-            (at, width) = match direction {
-                Direction::Next => (high.max(marks.low - 1), width * 2),
-                Direction::Last => (low.min(marks.high + 1), width * 2),
-            };
-            let is_over = match direction {
-                Direction::Next => at >= marks.high,
-                Direction::Last => at <= marks.low,
-            };
-            if is_over {
-                return Ok(None);
+            steps.go_on(window, marks);
+            if let Some(at) = steps.at.filter(|_| steps.width > WINDOW_MAX) {
+                let looking = self.nearest_in(&name, ArticleNumber(at), direction);
+                let Some(nearest) = looking.await? else {
+                    return Ok(None);
+                };
+                let beside = match direction {
+                    Direction::Next => nearest.0 - 1,
+                    Direction::Last => nearest.0 + 1,
+                };
+                steps = Steps::new(ArticleNumber(beside), direction, NEIGHBOUR_WINDOW);
             }
-            width = width.min(WINDOW_MAX);
         }
+        Ok(None)
     }
 
     pub(super) async fn overview_of(

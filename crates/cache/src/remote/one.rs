@@ -75,6 +75,8 @@ pub(super) struct One<C: Connect> {
     selected: Mutex<Option<Arc<str>>>,
     /// It tells of no message-id before a group is selected.
     wants_group: AtomicBool,
+    /// Its LISTGROUP takes no range.
+    pub(super) lists_whole: AtomicBool,
 }
 
 impl<C: Connect> fmt::Debug for One<C> {
@@ -135,6 +137,7 @@ impl<C: Connect> One<C> {
             lines: LineLimit::default(),
             selected: Mutex::default(),
             wants_group: AtomicBool::new(false),
+            lists_whole: AtomicBool::new(false),
         }
     }
 

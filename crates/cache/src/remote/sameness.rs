@@ -42,10 +42,13 @@ impl<C: Connect> RServer<C> {
             let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
                 continue;
             };
-            let id = self.group_id(parsed)?;
+            // One that is not there has no numbers.
+            let Some(info) = self.group(parsed).await? else {
+                continue;
+            };
             for (number, expected) in keep.sampled(name, SAMPLED_NUMBERS_MAX) {
                 let mut out = ArticleBuf::new();
-                let query = ArticleQuery::ByNumber(id, number);
+                let query = ArticleQuery::ByNumber(info.id, number);
                 let found = self.article(query, Part::Stat, &mut out).await?;
                 match found {
                     None => {}

@@ -195,6 +195,19 @@ impl<C: Connect> RServer<C> {
         }
     }
 
+    /// The number next to one that is there in a group, in a direction; none: there is none.
+    pub(crate) async fn nearest(
+        &self,
+        group: &str,
+        number: ArticleNumber,
+        direction: Direction,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        match self.numbering(group) {
+            Some(one) => one.nearest_in(group, number, direction).await,
+            None => Ok(None),
+        }
+    }
+
     /// Asks one after the other for the article that has a message-id, which is taken as it comes; false: it is nowhere.
     pub(crate) async fn article_with_id(
         &self,

@@ -3,7 +3,9 @@
 
 mod cached;
 mod counted;
+mod far;
 mod generations;
+mod gone;
 mod kept_only;
 mod let_go;
 mod limited;

@@ -140,3 +140,22 @@ async fn a_number_that_is_listed_is_there_without_a_line() {
     }
     assert_eq!(rig.read(3).await, Ok(true));
 }
+
+/// Each time somebody read such a number all of the group was thrown away.
+#[tokio::test]
+async fn a_line_without_a_message_id_is_none() {
+    for id in ["", "none", "3@t.example", "<3 @t.example>"] {
+        let rig = rig(5, REFRESH_S);
+        let third = format!("3\ts\tf\td\t{id}\t\t9\t1\r\n");
+        rig.to.0.lock().says = Some(("OVER 1-5", over(&third)));
+        assert_eq!(rig.overview().await, [1, 2, 4, 5], "{id}");
+        assert_eq!(rig.numbers().await, [1, 2, 3, 4, 5], "{id}");
+        rig.to.asked();
+        assert_eq!(rig.read(3).await, Ok(true), "{id}");
+        assert_eq!(rig.to.asked(), ["GROUP misc.test", "ARTICLE 3"]);
+        rig.here.stop().await;
+        assert_eq!(rig.overview().await, [1, 2, 3, 4, 5], "as the article says");
+        assert_eq!(rig.read(3).await, Ok(true), "{id}");
+        assert_eq!(rig.to.asked(), [""; 0]);
+    }
+}

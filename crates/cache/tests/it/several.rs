@@ -217,6 +217,18 @@ async fn a_server_that_is_said_to_have_the_same_numbers_is_compared() {
     assert_eq!(compared(0, 600).await, same(0));
     let other = compared(1, 1).await.other.unwrap();
     assert_eq!(&*other.0, "misc.test");
+    // What it says of numbers of a group that it does not have is of another group.
+    let to = To::default();
+    {
+        let mut toy = to.0.lock();
+        toy.articles = (1..=600)
+            .map(|number| (number, article(number + 1, 500)))
+            .collect();
+        toy.is_without_group = true;
+    }
+    let there = remote(&to, &rig.clock);
+    let compared = there.compared(keep, std::slice::from_ref(&misc)).await;
+    assert_eq!(compared, Ok(same(0)));
 }
 
 /// Two servers of one tier, the second for what the first is not asked for, in front of them a cache that keeps nothing yet.

@@ -41,6 +41,8 @@ pub(crate) struct Toy {
     /// It sends so many octets of its answer to a command, once, and the rest when it is told to; if it is down by then it ends the
     /// connection instead.
     pub(crate) holds: Option<(&'static str, usize, Arc<Notify>)>,
+    /// Its LISTGROUP takes no range.
+    pub(crate) lists_whole: bool,
     /// It tells of no message-id before a group is selected; whether one is.
     pub(crate) has_selected: Option<bool>,
 }
@@ -140,7 +142,9 @@ impl Toy {
             }
             ["GROUP", _] => self.selected(),
             ["LIST", "ACTIVE", _] => "215 list\r\nmisc.test 0 1 y\r\n.\r\n".to_owned(),
-            ["LISTGROUP", _, range] => {
+            ["LISTGROUP", _, _] if self.lists_whole => "501 what?\r\n".to_owned(),
+            ["LISTGROUP", _, ref range @ ..] => {
+                let range = range.first().unwrap_or(&"1-");
                 let numbers: String = self
                     .range(range)
                     .map(|(number, _)| format!("{number}\r\n"))

@@ -1,0 +1,143 @@
+//! Numbers that are large, marks that are far apart, and a server that lists no part of a group.
+
+use newsreel_service::{ArticleBuf, Direction, NewsService as _, OverviewRows};
+use newsreel_wire::{ArticleNumber, GroupId, GroupName};
+
+use crate::cached::{REFRESH_S, Rig, remote, rig};
+use crate::toy::article;
+
+/// The largest number that marks can have.
+const LARGEST: u64 = 9_999_999_999_999_999;
+
+/// A server that has these numbers.
+fn with(numbers: impl Iterator<Item = u64>, refresh_s: u64) -> Rig {
+    let rig = rig(0, refresh_s);
+    let articles = numbers.map(|number| (number, article(number, 500)));
+    rig.to.0.lock().articles = articles.collect();
+    rig
+}
+
+/// They went when they were compared: what was asked for ended at the largest number of 31 bits.
+#[tokio::test]
+async fn numbers_beyond_31_bits_stay() {
+    let all: Vec<u64> = (2_147_483_600..=2_147_484_000).collect();
+    let rig = with(all.iter().copied(), REFRESH_S);
+    for _ in 0..2 {
+        assert_eq!(rig.numbers().await, all);
+        assert_eq!(rig.overview().await, all);
+        assert_eq!(rig.read(2_147_483_900).await, Ok(true));
+        rig.later(REFRESH_S);
+    }
+    let there = remote(&rig.to, &rig.clock);
+    let id = there
+        .group(GroupName::parse(b"misc.test").unwrap())
+        .await
+        .unwrap()
+        .unwrap()
+        .id;
+    let (mut out, last) = (ArticleBuf::new(), ArticleNumber(2_147_483_999));
+    let next = there.neighbour(id, last, Direction::Next, &mut out).await;
+    assert_eq!(next, Ok(Some(ArticleNumber(2_147_484_000))));
+}
+
+/// So many calls tell all of a group, at most.
+const CALLS_MAX: usize = 200;
+
+/// The numbers and the overview of a group, in no more calls than that.
+async fn all_of(rig: &Rig, id: GroupId) -> (Vec<u64>, usize) {
+    let high = ArticleNumber(u64::MAX);
+    let (mut numbers, mut rows) = (Vec::new(), OverviewRows::default());
+    let mut from = Some(ArticleNumber(1));
+    for call in 0.. {
+        let Some(low) = from else { break };
+        assert!(call < CALLS_MAX);
+        let asking = rig.here.numbers(id, low, high, 1000, &mut numbers);
+        from = asking.await.unwrap();
+    }
+    from = Some(ArticleNumber(1));
+    for call in 0.. {
+        let Some(low) = from else { break };
+        assert!(call < CALLS_MAX);
+        let asking = rig.here.overview(id, low, high, 1 << 20, &mut rows);
+        from = asking.await.unwrap();
+    }
+    let lines = rows.text().split(|octet| *octet == b'\n').count() - 1;
+    (numbers.iter().map(|number| number.0).collect(), lines)
+}
+
+/// One reader had the cache ask for a million million windows, and keep that there is nothing in each.
+#[tokio::test]
+async fn marks_that_are_far_apart_are_no_endless_question() {
+    for refresh_s in [REFRESH_S, 0] {
+        for last in [None, Some(LARGEST - 5)] {
+            let all: Vec<u64> = [1, 2, 70_000].into_iter().chain(last).collect();
+            let rig = with(all.iter().copied(), refresh_s);
+            rig.to.0.lock().marks = Some((1, LARGEST));
+            let id = rig.group().await.unwrap().id;
+            assert_eq!(all_of(&rig, id).await, (all.clone(), all.len()));
+            let asked = rig.to.asked().len();
+            assert!(asked < 1000, "{asked}");
+            let kept = rig.here.kept_figures().overview_octets;
+            assert!(kept < 100_000, "{kept}");
+            let mut out = ArticleBuf::new();
+            let (from, next) = (ArticleNumber(70_000), Direction::Next);
+            let found = rig.here.neighbour(id, from, next, &mut out).await;
+            assert_eq!(found, Ok(last.map(ArticleNumber)));
+            let (from, before) = (ArticleNumber(LARGEST - 5), Direction::Last);
+            let found = rig.here.neighbour(id, from, before, &mut out).await;
+            assert_eq!(found, Ok(Some(ArticleNumber(70_000))));
+        }
+    }
+}
+
+/// The same of a server that nothing stands in front of, and offline, where no more is shown than is kept.
+#[tokio::test]
+async fn marks_that_are_far_apart_are_no_endless_question_elsewhere() {
+    let all = [1, 2, 70_000, LARGEST - 5];
+    let rig = with(all.into_iter(), REFRESH_S);
+    rig.to.0.lock().marks = Some((1, LARGEST));
+    let there = remote(&rig.to, &rig.clock);
+    let name = GroupName::parse(b"misc.test").unwrap();
+    let id = there.group(name).await.unwrap().unwrap().id;
+    let (mut numbers, mut from, high) =
+        (Vec::new(), Some(ArticleNumber(1)), ArticleNumber(LARGEST));
+    for call in 0.. {
+        let Some(low) = from else { break };
+        assert!(call < CALLS_MAX);
+        let asking = there.numbers(id, low, high, 1000, &mut numbers);
+        from = asking.await.unwrap();
+    }
+    assert_eq!(numbers, all.map(ArticleNumber));
+    let mut out = ArticleBuf::new();
+    for (from, direction, nearest) in [
+        (70_000, Direction::Next, LARGEST - 5),
+        (LARGEST - 5, Direction::Last, 70_000),
+    ] {
+        let asking = there.neighbour(id, ArticleNumber(from), direction, &mut out);
+        assert_eq!(asking.await, Ok(Some(ArticleNumber(nearest))));
+    }
+    assert_eq!(rig.read(2).await, Ok(true));
+    assert_eq!(rig.read(LARGEST - 5).await, Ok(true));
+    rig.here.stop().await;
+    rig.here.set_offline(true).unwrap();
+    let id = rig.group().await.unwrap().id;
+    assert_eq!(all_of(&rig, id).await, (vec![2, LARGEST - 5], 2));
+}
+
+/// Nothing of it was ever compared.
+#[tokio::test]
+async fn a_server_that_lists_no_part_of_a_group_is_asked_for_all_of_it() {
+    let rig = with(1..=9, REFRESH_S);
+    rig.to.0.lock().lists_whole = true;
+    assert_eq!(rig.overview().await.len(), 9);
+    rig.to.0.lock().articles.remove(&4);
+    rig.to.asked();
+    for turn in 0..2 {
+        rig.later(REFRESH_S);
+        assert_eq!(rig.overview().await, [1, 2, 3, 5, 6, 7, 8, 9]);
+        let listing = |said: &String| said.starts_with("LISTGROUP");
+        let asked: Vec<String> = rig.to.asked().into_iter().filter(listing).collect();
+        let both = ["LISTGROUP misc.test 1-9", "LISTGROUP misc.test"];
+        assert_eq!(asked, both[turn..], "it is remembered");
+    }
+}

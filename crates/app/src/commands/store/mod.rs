@@ -391,7 +391,7 @@ impl Subject {
         })
     }
 
-    fn of_stored(which: &str, spool: &LookArgs) -> Result<Self> {
+    fn of_stored(which: &str, spool: &LookArgs, identity: &str) -> Result<Self> {
         let which = which.to_owned();
         let stored = access::ask(spool, Request::Article { which })?;
         let latin1 = stored["octets_as_latin1"].as_str();
@@ -402,7 +402,7 @@ impl Subject {
         };
         let mut wire = Vec::new();
         dot_stuff(&text, &mut wire);
-        as_it_came(&mut wire);
+        as_it_came(&mut wire, identity.as_bytes());
         Ok(Self {
             wire,
             arrival: UnixTime(stored["arrival"].as_u64().unwrap_or(0)),
@@ -411,16 +411,18 @@ impl Subject {
     }
 }
 
-/// Takes out of a stored article what this server wrote into it: Xref, and its own name at the front of Path with what it says there.
-fn as_it_came(wire: &mut Vec<u8>) {
+/// Takes out of a stored article what this server wrote into it: Xref, where it was filed, and the name that it had then, or has now, at the
+/// front of Path with what it says there.
+fn as_it_came(wire: &mut Vec<u8>, identity: &[u8]) {
     let Ok(headers) = Headers::scan_stored(wire) else {
         return;
     };
-    let (Some(path), Some(xref)) = (headers.get(Known::Path), headers.get(Known::Xref)) else {
+    let Some(path) = headers.get(Known::Path) else {
         return;
     };
-    let mut words = xref.trimmed().split(|octet| *octet == b' ');
-    let name = words.next().unwrap_or_default();
+    let xref = headers.get(Known::Xref);
+    let mut words = xref.map(|xref| xref.trimmed().split(|octet| *octet == b' '));
+    let name = words.as_mut().and_then(Iterator::next).unwrap_or(identity);
     let mut rest = path.content;
     if let Some(behind) = rest
         .strip_prefix(name)
@@ -437,7 +439,7 @@ fn as_it_came(wire: &mut Vec<u8>) {
     }
     let own = path.content.len() - rest.len();
     let own = path.content_start..path.content_start + own;
-    let xref = xref.start..xref.end;
+    let xref = xref.map_or(0..0, |xref| xref.start..xref.end);
     // The later one first, so that the other stays where it is.
     let (first, second) = match own.start < xref.start {
         true => (xref, own),
@@ -449,14 +451,15 @@ fn as_it_came(wire: &mut Vec<u8>) {
 
 fn explain(article: &str, spool: &LookArgs) -> Result<()> {
     let path = Path::new(article);
+    let config = access::config_of(spool)?.engine_config();
     let subject = if article == input::STANDARD_INPUT || RealDisk.exists(path)? {
         Subject::of_file(path)?
     } else if article.parse::<ArticleRef>().is_ok() {
-        Subject::of_stored(article, spool)?
+        Subject::of_stored(article, spool, &config.sequencer.path_identity)?
     } else {
         bail!("{article:?} is no file that is there, and no <message-id>, group:number or token");
     };
-    let store = access::config_of(spool)?.engine_config().store;
+    let store = config.store;
     let rules = Rules::new(&store)?;
     let headers =
         Headers::scan_stored(&subject.wire).with_context(|| format!("{article} is no article"))?;
@@ -628,6 +631,27 @@ mod tests {
         for (articles, said) in [(1, "1 article"), (0, "0 articles"), (2, "2 articles")] {
             let line = of_sets(&json!([row(articles), row(articles)]));
             assert_eq!(line, format!("set main: {said} in 2 buffers\n"));
+        }
+    }
+
+    /// On a server in transit mode, whose articles have no Xref, its own entry stayed.
+    #[test]
+    fn an_article_is_judged_as_it_came() {
+        for (stored, came) in [
+            (
+                "Path: us!.POSTED!a!b\r\nXref: us x:1\r\n\r\n.\r\n",
+                "Path: a!b\r\n\r\n.\r\n",
+            ),
+            (
+                "Xref: old x:1\r\nPath: old!a!b\r\n\r\n.\r\n",
+                "Path: a!b\r\n\r\n.\r\n",
+            ),
+            ("Path: us!!a!b\r\n\r\n.\r\n", "Path: a!b\r\n\r\n.\r\n"),
+            ("Path: usa!b\r\n\r\n.\r\n", "Path: usa!b\r\n\r\n.\r\n"),
+        ] {
+            let mut wire = stored.as_bytes().to_vec();
+            as_it_came(&mut wire, b"us");
+            assert_eq!(String::from_utf8_lossy(&wire), came);
         }
     }
 

@@ -47,7 +47,7 @@ impl Engine {
             total: groups.len() as u64,
             progress,
         };
-        let mut pass = Pass::new(shared, shared.time.calendar(), dry_run);
+        let mut pass = Pass::new(shared, shared.time.calendar(), (true, dry_run));
         if shared.config.sequencer.mode == Mode::Transit && !pass.has_cards() {
             return Err(Error::Request(
                 "a server in mode transit has no groups to expire articles of: its buffers and segments drop them".to_owned(),

@@ -1,6 +1,7 @@
 //! Expiry in the background: one thread that makes a pass whenever one is due, at a limited rate, until it is told to stop.
 //!
-//! Nothing of where it is is kept: a pass over what is too young costs a piece of each group, and after a start it begins
+//! Nothing of where it is is kept: a pass over what is too young costs a piece of each group, but the
+//! first one of a day, and after a start it begins
 //! somewhere else than last time, so that no group waits for ever on a server that is restarted often.
 
 use std::sync::mpsc::Receiver;
@@ -17,6 +18,9 @@ use crate::shared::Shared;
 
 /// After a failure it is tried again behind this.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// The first pass that begins on a day walks through all.
+const DAY_S: u64 = 86_400;
 
 /// What passes share.
 #[derive(Debug, Default)]
@@ -113,9 +117,11 @@ impl Background<'_> {
         }
         let groups = shared.views.groups().sorted();
         let now = shared.time.calendar();
-        let mut pass = Pass::new(shared, now, false);
+        let mut pass = Pass::new(shared, now, (false, false));
         {
             let mut state = shared.expiry.state.lock();
+            let day = |at: UnixTime| at.0 / DAY_S;
+            pass.walks_all = state.last_ended.is_some_and(|last| day(last) < day(now));
             (state.began, state.groups) = (Some(now), (0, groups.len() as u64));
         }
         let first = usize::try_from(now.0).unwrap_or(0) % groups.len().max(1);

@@ -2,7 +2,8 @@
 //!
 //! What is to go is decided without a lock and looked at again under one, so that of two passes one counts.  What goes
 //! together goes in one commit, small enough for feeds not to notice; files go with it, on the thread of commits, in the order
-//! of their directory.  A group is left where a whole piece of it is too young.
+//! of their directory.  A group is left where a whole piece of it is too young, but by a pass that walks through all: what was attached
+//! or moved lies behind what came later.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -31,6 +32,9 @@ pub(super) const AT_ONCE: usize = 1000;
 
 /// Rows of a group that are looked at in one piece.
 pub(super) const PIECE_ROWS: usize = 512;
+
+/// So many places are remembered by a dry run.
+const GONE_MAX: usize = 1 << 22;
 
 /// After so many commits it is looked whether anything may still expire.
 const LOOK_EVERY: u64 = 100;
@@ -70,8 +74,11 @@ pub(super) struct Pass<'a> {
     pub(super) policy: Arc<Policy>,
     pub(super) retired: Retired,
     pub(super) now: UnixTime,
+    /// Nothing is left because what comes first is too young.
+    pub(super) walks_all: bool,
     doomed: Vec<Doomed>,
-    /// Places that went in this commit, or in a dry run would have gone by now, of articles with others.
+    /// Places that went in this commit, or in a dry run would have gone by now, of articles with others: so many of those that an
+    /// article of more groups may count as one that stays, though it goes.
     gone: HashSet<(GroupId, ArticleNumber)>,
     /// What is beyond limits.
     beyond: Beyond,
@@ -83,8 +90,13 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    pub(super) fn new(shared: &'a Shared, now: UnixTime, dry_run: bool) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        now: UnixTime,
+        (walks_all, dry_run): (bool, bool),
+    ) -> Self {
         Self {
+            walks_all,
             policy: shared.policy.load_full(),
             retired: shared.views.groups().retired(),
             shared,
@@ -281,7 +293,8 @@ impl<'a> Pass<'a> {
             if !expirer.worked(rows as u64, articles) {
                 return Ok(false);
             }
-            if is_young && self.beyond.is_none() {
+            let walks_all = self.walks_all && due_before.is_some();
+            if is_young && self.beyond.is_none() && !walks_all {
                 break;
             }
         }
@@ -307,19 +320,23 @@ impl<'a> Pass<'a> {
                 continue;
             };
             let stays = !others.is_empty();
+            let id = MessageId::parse(&doomed.id).ok();
+            if !stays && id.is_none() {
+                continue;
+            }
             self.told(doomed, stays);
             if stays {
                 going.push(group);
-                self.gone.insert((group, number));
+                if self.gone.len() < GONE_MAX {
+                    self.gone.insert((group, number));
+                }
                 left.push(LeftRecord {
                     token: doomed.token,
                     groups: smallvec![(group, number)],
                 });
                 continue;
             }
-            let Ok(id) = MessageId::parse(&doomed.id) else {
-                continue;
-            };
+            let Some(id) = id else { continue };
             octets += u64::from(doomed.token.len());
             going.push(group);
             withdrawn.push(WithdrawnRecord {

@@ -1,7 +1,7 @@
 //! Articles in no group, where each is a file of its own: nothing else would ever let them go.
 //!
 //! On a server in transit mode that is all of them, elsewhere those whose groups were removed.  The catalogue of a set is
-//! walked in the order in which they came, as far as something may be due; no article is read for it.  What their groups have
+//! walked in the order in which they came, as far as something may be due, or all of it; no article is read for it.  What their groups have
 //! to let go is not touched.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Goes through a catalogue until a whole piece of it is too young.
+    /// Goes through a catalogue until a whole piece of it is too young, or all of it.
     fn set_of_files(
         &mut self,
         (at, rule): (usize, &Rule),
@@ -60,7 +60,8 @@ impl Pass<'_> {
     ) -> Result<bool, Error> {
         let (mut doomed, mut rows, mut young) = (Vec::new(), 0, 0);
         loop {
-            let scanned = cards.step()?.filter(|_| young < PIECE_ROWS);
+            let is_left = young >= PIECE_ROWS && !self.walks_all;
+            let scanned = cards.step()?.filter(|_| !is_left);
             let is_over = scanned.is_none();
             // Where nothing is left for long it must be ended, too.
             let is_piece = is_over || scanned == Some(Scanned::Passed);

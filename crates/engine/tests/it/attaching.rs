@@ -99,7 +99,7 @@ pub(crate) fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
 }
 
 /// These files, copied into groups that are there.
-fn copies(paths: &[PathBuf]) -> Attaching {
+pub(crate) fn copies(paths: &[PathBuf]) -> Attaching {
     Attaching {
         paths: paths.to_vec(),
         make_groups: false,
@@ -110,7 +110,12 @@ fn copies(paths: &[PathBuf]) -> Attaching {
     }
 }
 
-fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) -> Attached {
+pub(crate) fn attach(
+    world: &World,
+    paths: &[PathBuf],
+    make_groups: bool,
+    dry_run: bool,
+) -> Attached {
     let what = Attaching {
         make_groups,
         dry_run,

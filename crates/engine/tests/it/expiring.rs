@@ -9,6 +9,7 @@ use newsreel_host::{MemoryDisk, WallTime};
 use newsreel_service::Outcome;
 use newsreel_store::methods::METHODS;
 
+use crate::attaching::{copies, copy};
 use crate::damage::newnews;
 use crate::world::{NOW, World, article, config, open_on};
 
@@ -530,4 +531,60 @@ fn in_files(method: &str, mode: Mode, rules: Vec<ExpireRule>) -> EngineConfig {
 
 fn dry(world: &World) -> ExpireReport {
     world.engine.expire(true, &mut |_, _| true).unwrap()
+}
+
+/// Attached articles lie behind what came later here, and were reached by no pass while that stayed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_old_goes_behind_what_is_young() {
+    let old = World::new(config(8 << 20));
+    feed(&old, 5000..5010, "misc.test").await;
+    old.seal();
+    for is_asked in [true, false] {
+        let disk = MemoryDisk::new();
+        let paths = copy(&old, "/spool/buffers", &disk);
+        let mut config = with(vec![days("misc.*", 5)]);
+        config.expiry.every_s = 60;
+        if !is_asked {
+            config.expiry.rows_per_s = 1 << 50;
+        }
+        let world = World::on(Arc::new(disk), config);
+        world.wait_s(4 * DAY);
+        feed(&world, 1..=1100, "misc.test").await;
+        let attached = world.engine.attach(&copies(&paths), &mut |_, _| true);
+        assert_eq!(attached.unwrap().taken, 10);
+        if is_asked {
+            world.wait_s(DAY);
+            assert_eq!((dry(&world).articles, expire(&world).articles), (10, 10));
+        } else {
+            world.wait_until("a pass", |world| {
+                world.wait_s(1);
+                world.engine.status().expiry.last_ended.is_some()
+            });
+            assert_eq!(world.engine.status().counters.expired, 0);
+            world.wait_s(DAY);
+            world.wait_until("those of the other spool", |world| {
+                world.wait_s(1);
+                world.engine.status().counters.expired == 10
+            });
+        }
+        assert_eq!(there(&world, "misc.test").await.len(), 1100);
+    }
+}
+
+/// The same of files in no group: the catalogue has them where they were attached.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_old_in_no_group_goes_behind_what_is_young() {
+    let old = World::new(config(8 << 20));
+    feed(&old, 5000..5010, "misc.test").await;
+    old.seal();
+    let disk = MemoryDisk::new();
+    let paths = copy(&old, "/spool/buffers", &disk);
+    let config = in_files("timehash", Mode::Transit, vec![days("*", 5)]);
+    let world = World::on(Arc::new(disk), config);
+    world.wait_s(4 * DAY);
+    feed(&world, 1..=1100, "misc.test").await;
+    let attached = world.engine.attach(&copies(&paths), &mut |_, _| true);
+    assert_eq!(attached.unwrap().taken, 10);
+    world.wait_s(DAY);
+    assert_eq!((dry(&world).articles, expire(&world).articles), (10, 10));
 }

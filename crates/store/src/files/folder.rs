@@ -186,8 +186,8 @@ impl Folder {
         self.disk.free_bytes(&self.dir)
     }
 
-    /// Makes durable what was written or removed at these paths; a hierarchy may lie on a file system of its own, mounted
-    /// there or behind a link.
+    /// Makes durable what was written or removed at these paths; a directory may lie on a file system of its own, mounted
+    /// there or behind a link, and where hierarchies may that is noted.
     pub(crate) fn sync<'p>(
         &self,
         paths: impl Iterator<Item = &'p Path>,
@@ -195,13 +195,9 @@ impl Folder {
         if self.lender.is_some() {
             return Ok(());
         }
-        let may_be_elsewhere = paths.filter(|_| self.has_hierarchies);
-        let dirs: BTreeSet<&Path> = may_be_elsewhere.filter_map(Path::parent).collect();
+        let dirs: BTreeSet<&Path> = paths.filter_map(Path::parent).collect();
         let mut synced = BTreeSet::new();
-        let own = match self.has_hierarchies {
-            true => Some(self.disk.file_system(&self.dir)?),
-            false => None,
-        };
+        let own = self.disk.file_system(&self.dir)?;
         for dir in std::iter::once(self.dir.as_path()).chain(dirs) {
             let file_system = match self.disk.file_system(dir) {
                 // Somebody removed it, and what was in it.
@@ -212,7 +208,7 @@ impl Folder {
                 let made_durable = self.disk.sync_file_system(dir);
                 made_durable.inspect_err(|error| self.roots.failed(dir, error))?;
             }
-            if own.is_some_and(|own| own != file_system) {
+            if self.has_hierarchies && own != file_system {
                 self.roots.note(dir, file_system, true)?;
             }
         }

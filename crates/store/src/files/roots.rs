@@ -49,6 +49,8 @@ pub(crate) struct Roots {
     are_there: AtomicBool,
     /// What is not in the list is no root.
     is_complete: bool,
+    /// The list may be written.
+    may_write: bool,
 }
 
 #[derive(Debug, Default)]
@@ -198,7 +200,8 @@ fn is_new(disk: &dyn Disk, catalogue: &Path) -> newsreel_host::Result<bool> {
 }
 
 impl Roots {
-    /// Those of a set's directory.  Who may write has what is mounted below noted, and does so before there is a catalogue.
+    /// Those of a set's directory.  Who may write has what is mounted below noted, and does so before there is a catalogue; who only
+    /// looks writes nothing.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
@@ -223,6 +226,7 @@ impl Roots {
             inner: Mutex::new(inner),
             are_in_trouble: AtomicBool::new(false),
             is_complete: is_new || kept.is_complete,
+            may_write,
         };
         roots.look();
         if is_new {
@@ -513,7 +517,7 @@ impl Roots {
     }
 
     /// This directory, in which an article was seen or written, or perhaps none was, is on this file system and not on the set's:
-    /// notes where that begins, durably.
+    /// notes where that begins, durably where it may write.
     pub(crate) fn note(
         &self,
         dir: &Path,
@@ -545,7 +549,9 @@ impl Roots {
         if new.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.keep(&inner) {
+        if self.may_write
+            && let Err(error) = self.keep(&inner)
+        {
             inner.known.retain(|name, _| !new.contains(name));
             return Err(error);
         }

@@ -375,6 +375,9 @@ impl StorageMethod for FileSet {
     }
 
     fn suspend(&mut self, buffer: BufferId, why: &str) {
+        if self.reader.cards.has_only_refused() {
+            return;
+        }
         self.cards.suspend(buffer, why);
         // Whatever failed on a root keeps out what is to go there, and nothing else.
         if self.reader.folder.roots.take_news() {

@@ -75,6 +75,8 @@ pub(crate) struct Buffer {
     is_away: AtomicBool,
     /// Counts the files that were given up because writing to them failed: batches for those are refused.
     given_up: AtomicU64,
+    /// ... and one was, since it was asked.
+    has_refused: AtomicBool,
     why_suspended: Mutex<String>,
     /// The newest batches, for readers.
     pub(crate) recent: Recent,
@@ -136,6 +138,7 @@ impl Buffer {
             suspended: AtomicBool::new(false),
             is_away: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
+            has_refused: AtomicBool::new(false),
             why_suspended: Mutex::default(),
             recent: parts.recent,
             unpacker: Unpacker::default(),
@@ -342,9 +345,15 @@ impl Buffer {
     /// Why a batch is refused that was sealed when so many files had been given up.
     pub(crate) fn refuses(&self, given_up: u64) -> Option<Error> {
         if given_up != self.given_up() {
+            self.has_refused.store(true, Ordering::SeqCst);
             return Some(self.refusal(self.why_suspended.lock().clone()));
         }
         self.suspended_error()
+    }
+
+    /// Whether all that failed since this was asked is a batch for a file that was given up: it goes on in another.
+    pub(crate) fn has_only_refused(&self) -> bool {
+        self.has_refused.swap(false, Ordering::SeqCst) && self.suspension().is_none()
     }
 
     /// An error that says why it takes nothing.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use newsreel_host::disk::DirEntry;
 use newsreel_host::{Disk, Error, File, Lock, MemoryDisk, Op, OpenMode, Result};
 use newsreel_store::conformance::{Log, Rig, config_of};
-use newsreel_store::{Access, PlaceError};
+use newsreel_store::{Access, PlaceError, ScanRange, Scanned};
 use newsreel_wire::{Token, UnixTime};
 use parking_lot::Mutex;
 
@@ -24,7 +24,9 @@ struct Mounting {
     inner: MemoryDisk,
     root: &'static str,
     /// Another one that the same disk is mounted at.
-    second: Mutex<Option<&'static str>>,
+    second: Mutex<Option<PathBuf>>,
+    /// The file systems that were synced.
+    synced: Mutex<Vec<u64>>,
     is_there: AtomicBool,
     /// What is mounted takes no file.
     is_failing: AtomicBool,
@@ -38,8 +40,8 @@ impl Mounting {
         if !self.is_there.load(Ordering::Relaxed) {
             return path.to_path_buf();
         }
-        let second = *self.second.lock();
-        let mut roots = std::iter::once(self.root).chain(second);
+        let second = self.second.lock().clone();
+        let mut roots = std::iter::once(PathBuf::from(self.root)).chain(second);
         let below = roots.find_map(|root| path.strip_prefix(root).ok());
         below.map_or(path.to_path_buf(), |below| Path::new(DISK).join(below))
     }
@@ -84,6 +86,7 @@ impl Disk for Mounting {
     }
 
     fn sync_file_system(&self, dir: &Path) -> Result<()> {
+        self.synced.lock().push(self.file_system(dir)?);
         self.inner.sync_file_system(&self.map(dir))
     }
 
@@ -122,6 +125,7 @@ fn mounting(root: &'static str, is_told: bool) -> Arc<Mounting> {
         inner,
         root,
         second: Mutex::default(),
+        synced: Mutex::default(),
         is_there: AtomicBool::new(true),
         is_failing: AtomicBool::new(false),
         is_full: AtomicBool::new(false),
@@ -378,7 +382,7 @@ fn nothing_was_removed_from_a_disk_that_never_had_it() {
 #[test]
 fn each_hierarchy_of_a_disk_is_known() {
     let disk = mounting(ALL, false);
-    *disk.second.lock() = Some(SOME);
+    *disk.second.lock() = Some(SOME.into());
     let mut rig = start(&disk, Log::default());
     for number in 1..=3 {
         rig.place(number, 500).unwrap();
@@ -399,4 +403,76 @@ fn each_hierarchy_of_a_disk_is_known() {
         text.starts_with("newsreel roots 1\nmisc/other\nmisc/test\n"),
         "{text}"
     );
+}
+
+/// The commit that was under way behind it found that its file had been given up; that suspended the whole set, for up to an hour.
+#[test]
+fn what_a_root_that_failed_takes_along_suspends_nothing() {
+    let disk = mounting(SOME, true);
+    let mut rig = start(&disk, Log::default());
+    rig.place(3, 500).unwrap();
+    assert_eq!(rig.commit_with_repair(), None);
+    rig.now = Some(UnixTime(5000));
+    let mut under_way = Vec::new();
+    for number in [6, 7] {
+        rig.place(number, 500).unwrap();
+        under_way.extend(rig.seal());
+    }
+    assert_eq!(under_way.len(), 2);
+    disk.is_there.store(false, Ordering::Relaxed);
+    for mut batch in under_way {
+        let written = batch.write().and_then(|()| batch.sync());
+        assert!(written.is_err());
+        rig.store.suspend(batch.buffer());
+        assert!(rig.try_place(8, 500).is_ok());
+        assert_eq!(rig.try_place(9, 500), Err(PlaceError::Suspended));
+    }
+}
+
+/// Whoever read a directory of articles as root left a file of root's in it, and the server whose it is did not start.
+#[test]
+fn who_only_looks_writes_nothing() {
+    let list = Path::new("/spool/articles/main/.catalogue/roots");
+    let disk = mounting(ALL, true);
+    drop(with_an_article(&disk));
+    disk.inner.remove(list).unwrap();
+    let looking = Arc::clone(&disk) as Arc<dyn Disk>;
+    let mut articles = 0;
+    for reader in newsreel_store::open_alone(&looking, Path::new("/spool/articles/main")).unwrap() {
+        let mut scan = reader.unwrap().scan(ScanRange::Live);
+        while let Some(scanned) = scan.step().unwrap() {
+            articles += usize::from(matches!(scanned, Scanned::Record { sound: true, .. }));
+        }
+    }
+    assert_eq!(articles, 1);
+    assert!(!disk.inner.exists(list).unwrap());
+}
+
+/// A directory of a set that has no hierarchies, on a disk of its own: what was written there was acknowledged before it was durable.
+#[test]
+fn a_directory_on_a_disk_of_its_own_is_synced_whatever_the_method() {
+    let disk = mounting(ALL, true);
+    let as_disk = Arc::clone(&disk) as Arc<dyn Disk>;
+    let config = config_of("md5spool", 1 << 20);
+    let mut rig = Rig::recover(as_disk, &config, Log::default(), Access::Write).unwrap();
+    for number in 1..=40 {
+        rig.place(number, 500).unwrap();
+    }
+    rig.commit().unwrap();
+    // One of those that are there.
+    let dir = Path::new("/spool/articles/main");
+    let below = |dir: &Path| {
+        let entries = disk.inner.list(dir).unwrap();
+        let mut dirs = entries
+            .iter()
+            .filter(|entry| entry.is_dir && entry.name != ".catalogue");
+        dir.join(&dirs.next().unwrap().name)
+    };
+    *disk.second.lock() = Some(below(dir));
+    disk.synced.lock().clear();
+    for number in 41..=400 {
+        rig.place(number, 500).unwrap();
+    }
+    rig.commit().unwrap();
+    assert_eq!(*disk.synced.lock(), [0, 1]);
 }

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
 use newsreel_store::{BufferReader, Chosen, RuleSubject, open_alone};
 use newsreel_wire::article::{self, ArticleFacts, Control, Headers, Known};
+use newsreel_wire::nntp::framing::is_whole_block;
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, GroupName, IdHash, MessageId, SetId, Token, UnixTime,
     newsgroups, overview, xref,
@@ -34,6 +35,7 @@ use crate::config::Mode;
 use crate::control;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::filing::{number_from, number_max};
 use crate::moving::room::Target;
 use crate::places::Places;
 use crate::requests::GroupSpec;
@@ -45,6 +47,8 @@ use walk::Walk;
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
 /// So many articles are remembered, so that one that comes again is counted once.
 pub const THOUGHT_OF_MAX: usize = 1 << 22;
+/// A number that is so far behind the one before it is told.
+const JUMP_MIN: u64 = 1 << 20;
 /// What a number in an Xref takes with what stands around it, at most.
 const NUMBER_OCTETS: usize = 18;
 /// How long an answer is waited for before it is asked whether any can come.
@@ -74,6 +78,10 @@ pub struct Attached {
     pub taken: u64,
     /// ... of which so many have another number in a group than they had: it was given already.
     pub renumbered: u64,
+    /// ... of which so many had come there later than now: they come now.
+    pub later: u64,
+    /// Numbers that groups pass over, as an Xref says so: the largest jump of each group, where it is large.
+    pub jumps: Vec<String>,
     /// Their message-ids are known here: they are here, or were.
     pub known: u64,
     /// Known ones of a set of method `attached` that are there again: their cards were lost, and were made again.
@@ -180,41 +188,16 @@ impl Engine {
             batch: None,
             octets: 0,
             thought_of: HashSet::new(),
+            jumps: BTreeMap::new(),
             groups_thought_of: HashMap::new(),
             targets: HashMap::new(),
             cardless: BTreeMap::new(),
             cards: HashMap::new(),
         };
-        for walk in &mut walks {
-            walk.advance(&mut attach.report);
-        }
-        loop {
-            let next = walks.iter_mut().filter(|walk| walk.here.is_some());
-            let next = next.min_by_key(|walk| walk.here);
-            let Some((walk, (_, arrival, token))) =
-                next.and_then(|walk| walk.here.map(|it| (walk, it)))
-            else {
-                break;
-            };
-            attach.article(&Found {
-                wire: walk.scan.article(),
-                arrival,
-                token,
-                reader: &walk.reader,
-                lends_to: walk.lends_to,
-            })?;
-            walk.advance(&mut attach.report);
-            if attach.octets >= ATTACHED_AT_ONCE_OCTETS {
-                attach.file()?;
-                let read = walks.iter().map(Walk::octets_read).sum();
-                if !progress(read, total) {
-                    attach.report.is_cut = true;
-                    break;
-                }
-            }
-        }
+        attach.go_through(&mut walks, &mut |read| progress(read, total))?;
         attach.file()?;
         attach.look_at_room();
+        attach.tell_jumps();
         Ok(attach.report)
     }
 }
@@ -259,10 +242,12 @@ struct Attach<'a> {
     highs: HashMap<GroupId, ArticleNumber>,
     sink: Arc<Connection>,
     batch: Option<CandidateBatch>,
-    /// Of the articles that were looked at since something was filed.
+    /// Of what was looked at and passed over since something was filed.
     octets: usize,
     /// What would be known by now, as far as nobody refuses it.
     thought_of: HashSet<IdHash>,
+    /// The largest jump in the numbers of each group that has a large one: from where to where.
+    jumps: BTreeMap<GroupId, (ArticleNumber, ArticleNumber)>,
     /// The groups that a dry run would have made.
     groups_thought_of: HashMap<String, GroupId>,
     /// Where they go.
@@ -274,6 +259,42 @@ struct Attach<'a> {
 }
 
 impl Attach<'_> {
+    /// Takes what these come to, in the order of their logs, until they are over or `go_on`, which is told octets read, says to end.
+    fn go_through(
+        &mut self,
+        walks: &mut [Walk],
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), Error> {
+        loop {
+            // None is taken before it is known what all of them have next.
+            if let Some(walk) = walks.iter_mut().find(|walk| walk.is_under_way()) {
+                self.octets += walk.advance(&mut self.report);
+            } else {
+                let next = walks.iter_mut().filter(|walk| walk.here.is_some());
+                let next = next.min_by_key(|walk| walk.here);
+                let Some((walk, (_, arrival, token))) =
+                    next.and_then(|walk| walk.here.take().map(|it| (walk, it)))
+                else {
+                    return Ok(());
+                };
+                self.article(&Found {
+                    wire: walk.scan.article(),
+                    arrival,
+                    token,
+                    reader: &walk.reader,
+                    lends_to: walk.lends_to,
+                })?;
+            }
+            if self.octets >= ATTACHED_AT_ONCE_OCTETS {
+                self.file()?;
+                if !go_on(walks.iter().map(Walk::octets_read).sum()) {
+                    self.report.is_cut = true;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     fn refuse(&mut self, why: &'static str) {
         *self.report.refused.entry(why).or_default() += 1;
     }
@@ -322,8 +343,12 @@ impl Attach<'_> {
         }
     }
 
-    /// An article's header block; or what is wrong with it.
+    /// The header block of an article that is one block and nothing more; or what is wrong with it.
     fn parsed<'w>(&self, wire: &'w [u8]) -> Result<Parsed<'w>, &'static str> {
+        if !is_whole_block(wire) {
+            // What is behind an end would be the server's word to readers.
+            return Err("an end in its midst");
+        }
         let limits = self.engine.shared.policy.load().articles.header_limits();
         let headers = Headers::scan_within(wire, limits).map_err(|_| "header block")?;
         let path = headers.content(Known::Path);
@@ -344,7 +369,9 @@ impl Attach<'_> {
 
     /// Puts one article into the batch, or counts why not.
     fn article(&mut self, found: &Found<'_>) -> Result<(), Error> {
-        let (wire, arrival) = (found.wire, found.arrival);
+        let wire = found.wire;
+        // Whatever it says, it is here from now on, and goes by age as all else does.
+        let arrival = found.arrival.min(self.engine.shared.time.calendar());
         self.octets += wire.len();
         let parsed = self.parsed(wire);
         let Ok(parsed) = parsed.map_err(|why| self.refuse(why)) else {
@@ -365,6 +392,7 @@ impl Attach<'_> {
         let Some((chosen, places)) = self.filed(&headers, chosen)? else {
             return Ok(());
         };
+        self.report.later += u64::from(arrival < found.arrival);
         if self.is_only_counted(hash, &places) {
             return Ok(());
         }
@@ -410,13 +438,12 @@ impl Attach<'_> {
     /// Whether it is only asked what would become of one with these places, which is counted.
     fn is_only_counted(&mut self, hash: IdHash, places: &Places) -> bool {
         let is_again = self.is_again(hash);
-        if !is_again {
-            self.number(places);
-        }
+        let has_place = is_again || self.number(places);
         if self.what.dry_run {
-            match is_again {
-                true => self.report.known += 1,
-                false => self.report.taken += 1,
+            match (is_again, has_place) {
+                (true, _) => self.report.known += 1,
+                (_, true) => self.report.taken += 1,
+                _ => self.refuse(Reject::GroupFull.label()),
             }
         }
         self.what.dry_run
@@ -566,17 +593,46 @@ impl Attach<'_> {
         group
     }
 
-    /// Counts an article that cannot keep a number, as the sequencer will find unless others file in the group meanwhile.
-    fn number(&mut self, places: &Places) {
-        let mut is_kept = true;
+    /// Counts an article that cannot keep a number, as the sequencer will find unless others file in the group meanwhile, and notes
+    /// where a number is far behind the one before it.  Whether it gets any where it is to have some.
+    fn number(&mut self, places: &Places) -> bool {
+        let number_max = number_max(self.engine.shared.config.sequencer.number_overflow);
+        let (mut is_kept, mut has_place) = (true, places.is_empty());
         for (group, wanted) in places {
             let views = &self.engine.shared.views;
             let high = self.highs.entry(*group);
             let high = high.or_insert_with(|| views.groups().high(*group));
-            is_kept &= *wanted > *high || wanted.0 == 0;
-            *high = (*wanted).max(ArticleNumber(high.0.saturating_add(1)));
+            let number = number_from(high.0 + 1, *wanted, number_max);
+            has_place |= number <= number_max;
+            is_kept &= number == wanted.0 || wanted.0 == 0;
+            // In a group that has given none numbers begin anywhere.
+            if high.0 > 0 && number - high.0 > JUMP_MIN {
+                let largest = self.jumps.entry(*group).or_insert((*high, *high));
+                if number - high.0 > largest.1.0 - largest.0.0 {
+                    *largest = (*high, ArticleNumber(number));
+                }
+            }
+            // A group that is full gives none.
+            *high = ArticleNumber(number.min(number_max));
         }
-        self.report.renumbered += u64::from(!is_kept);
+        self.report.renumbered += u64::from(!is_kept && has_place);
+        has_place
+    }
+
+    /// Tells of the numbers that were noted.
+    fn tell_jumps(&mut self) {
+        for (group, (high, number)) in std::mem::take(&mut self.jumps) {
+            let mut made = self.groups_thought_of.iter();
+            let made = made.find(|(_, id)| **id == group);
+            let known = self.engine.shared.views.groups().by_id(group);
+            let name = match &known {
+                Some(known) => known.name(),
+                None => made.map_or("?", |(name, _)| name.as_str()),
+            };
+            self.report.jumps.push(format!(
+                "{name}: an Xref says {number}, far behind {high} before it: the group goes on there, and gives no number between"
+            ));
+        }
     }
 
     /// Has the batch filed, and counts what became of it.

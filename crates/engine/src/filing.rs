@@ -62,6 +62,16 @@ pub(crate) const fn number_max(overflow: NumberOverflow) -> u64 {
     }
 }
 
+/// So many numbers at the end of all are not given because an article had one of them elsewhere: what its Xref says would close a group.
+pub(crate) const NUMBERS_SPARED: u64 = 1 << 24;
+
+/// The number that an article gets in a group whose next is this and that gives none behind `number_max`: the one that it had elsewhere
+/// where that is still to come and not near the end.
+pub(crate) fn number_from(next: u64, wanted: ArticleNumber, number_max: u64) -> u64 {
+    let is_kept = wanted.0 <= number_max - NUMBERS_SPARED;
+    next.max(if is_kept { wanted.0 } else { 0 })
+}
+
 impl GroupTable {
     /// No groups yet.
     pub(crate) fn new(overflow: NumberOverflow) -> Self {
@@ -163,7 +173,7 @@ impl GroupTable {
     }
 
     /// The same for an article that had these numbers elsewhere: it keeps each, unless the group has given that one or a later
-    /// one.
+    /// one, or it is near the last that there is.
     pub(crate) fn numbers_from(
         &self,
         places: impl Iterator<Item = (GroupId, ArticleNumber)>,
@@ -172,8 +182,7 @@ impl GroupTable {
         for (group, wanted) in places {
             let id = self.target(group);
             let Some(slot) = self.get(id) else { continue };
-            let kept = Some(wanted.0).filter(|wanted| *wanted <= self.number_max);
-            let number = slot.next.max(kept.unwrap_or(0));
+            let number = number_from(slot.next, wanted, self.number_max);
             if slot.filing == Filing::Here
                 && number <= self.number_max
                 && out.iter().all(|(seen, _)| *seen != id)
@@ -329,7 +338,17 @@ mod tests {
     #[test]
     fn a_number_from_elsewhere_is_kept_if_it_is_to_come() {
         let table = table();
-        for (wanted, number) in [(0, 7), (6, 7), (7, 7), (9, 9), (NUMBER_MAX + 1, 7)] {
+        let last = NUMBER_MAX - NUMBERS_SPARED;
+        for (wanted, number) in [
+            (0, 7),
+            (6, 7),
+            (7, 7),
+            (9, 9),
+            (last, last),
+            (last + 1, 7),
+            (NUMBER_MAX, 7),
+            (NUMBER_MAX + 1, 7),
+        ] {
             let places = [(GroupId(1), ArticleNumber(wanted))];
             let numbers = table.numbers_from(places.into_iter());
             assert_eq!(

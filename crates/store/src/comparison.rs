@@ -29,6 +29,8 @@ pub struct Comparison {
     /// Articles, and those of which it is told that they were withdrawn.
     articles: u64,
     withdrawn: u64,
+    /// The bitmap could not be read: nothing more is asked of it.
+    is_unreadable: bool,
 }
 
 impl Comparison {
@@ -45,6 +47,7 @@ impl Comparison {
             has_bitmap: false,
             articles: 0,
             withdrawn: 0,
+            is_unreadable: false,
         }
     }
 
@@ -52,8 +55,25 @@ impl Comparison {
     /// end.
     ///
     /// # Errors
-    /// When the bitmap cannot be read.
+    /// When the bitmap cannot be read, which is told once.
     pub fn look(
+        &mut self,
+        scan: &mut dyn RecordScan,
+        scanned: Option<&Scanned>,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<()> {
+        if self.is_unreadable {
+            return Ok(());
+        }
+        let compared = self.compare_with(scan, scanned, tell);
+        if compared.is_err() {
+            self.is_unreadable = true;
+            (self.met, self.gaps) = (Vec::new(), Vec::new());
+        }
+        compared
+    }
+
+    fn compare_with(
         &mut self,
         scan: &mut dyn RecordScan,
         scanned: Option<&Scanned>,
@@ -162,12 +182,16 @@ impl Comparison {
     }
 
     /// Whether a bitmap, or what is noted behind a segment, tells of an article that was met that it is not wanted any more.  What happened
-    /// behind the last checkpoint is not told.
+    /// behind the last checkpoint is not told, and of a bitmap that could not be read nothing is believed: then all may be.
     ///
     /// # Errors
-    /// When the bitmap cannot be read.
+    /// When the bitmap cannot be read, which is told once.
     pub fn is_withdrawn(&mut self, token: &Token) -> Result<bool> {
-        let is_withdrawn = is_withdrawn(self.reader.as_ref(), token)?;
+        if self.is_unreadable {
+            return Ok(true);
+        }
+        let is_withdrawn = is_withdrawn(self.reader.as_ref(), token);
+        let is_withdrawn = is_withdrawn.inspect_err(|_| self.is_unreadable = true)?;
         self.articles += 1;
         self.withdrawn += u64::from(is_withdrawn);
         Ok(is_withdrawn)
@@ -179,10 +203,19 @@ impl Comparison {
         self.inside > 0 || self.in_front > 0
     }
 
+    /// Whether the bitmap could not be read, all of it or a part.
+    #[must_use]
+    pub const fn is_bitmap_unreadable(&self) -> bool {
+        self.is_unreadable
+    }
+
     /// What is to be said of a bitmap by which no article of a file is wanted any more.
     #[must_use]
     pub fn nothing_alive(&self) -> Option<String> {
-        let is_nothing = self.has_bitmap && self.withdrawn > 0 && self.articles == self.withdrawn;
+        let is_nothing = !self.is_unreadable
+            && self.has_bitmap
+            && self.withdrawn > 0
+            && self.articles == self.withdrawn;
         is_nothing.then(|| {
             format!(
                 "its bitmap says that nothing in it is alive, and it has articles: {}; all of them were cancelled, expired or moved, or \

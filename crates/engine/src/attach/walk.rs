@@ -12,7 +12,7 @@ use newsreel_store::{
 };
 use newsreel_wire::{Sequence, SetId, Token, TokenText, UnixTime};
 
-use super::Attached;
+use super::{ATTACHED_AT_ONCE_OCTETS, Attached};
 
 /// So many damaged places are named.
 const PLACES_NAMED_MAX: usize = 100;
@@ -29,6 +29,8 @@ pub(super) struct Walk {
     /// The set whose `file` it is, if its articles stay there.
     pub(super) lends_to: Option<SetId>,
     pub(super) here: Option<(Sequence, UnixTime, Token)>,
+    /// Nothing comes any more.
+    is_over: bool,
     /// Octets that were read of the files before this one.
     pub(super) before: u64,
     /// What was withdrawn comes, too.
@@ -57,6 +59,7 @@ impl Walk {
             later,
             lends_to,
             here: None,
+            is_over: false,
             before: 0,
             takes_all,
         })
@@ -92,12 +95,12 @@ impl Walk {
         }
     }
 
-    /// Whether the article here was withdrawn, as far as the file says it.
+    /// Whether the article here was withdrawn, as far as the file says it; where that cannot be read it may be.
     fn is_withdrawn(&mut self, token: &Token, report: &mut Attached) -> bool {
         let found = self.comparison.is_withdrawn(token);
         found.unwrap_or_else(|error| {
             report.unreadable.push(told_of(&self.reader, &error));
-            false
+            true
         })
     }
 
@@ -125,16 +128,7 @@ impl Walk {
     /// Counts what was cut off a file, once it was read up to there, and what is damaged behind its articles.
     fn passed(&self, report: &mut Attached) {
         self.passed_over(report);
-        let withdrawn = report.withdrawn - self.withdrawn_before;
-        if self.comparison.is_bitmap_damaged() && withdrawn > 0 {
-            let what = format!(
-                "its bitmap is damaged, and articles that it says were cancelled, expired or moved may be alive: {withdrawn}; --withdrawn \
-                 takes them too"
-            );
-            report.doubtful.push(told_of(&self.reader, &what));
-        } else if let Some(what) = self.comparison.nothing_alive() {
-            report.warnings.push(told_of(&self.reader, &what));
-        }
+        self.tell_doubt(report);
         let cut = self.reader.cut_at();
         let cut = cut.map(|at| format!("nothing can be read from {at:#x} on: it was cut"));
         let noted = self.reader.notes_damaged_at().map(|at| {
@@ -145,6 +139,24 @@ impl Walk {
         });
         for what in cut.into_iter().chain(noted) {
             damage(&self.reader, &what, report);
+        }
+    }
+
+    /// Tells of articles that were left out and may be alive, and of a bitmap by which none is.
+    fn tell_doubt(&self, report: &mut Attached) {
+        let withdrawn = report.withdrawn - self.withdrawn_before;
+        let is_unreadable = self.comparison.is_bitmap_unreadable();
+        if (self.comparison.is_bitmap_damaged() || is_unreadable) && withdrawn > 0 {
+            let how = match is_unreadable {
+                true => "its bitmap cannot be read",
+                false => "its bitmap is damaged",
+            };
+            let what = format!(
+                "{how}, and articles that were left out as cancelled, expired or moved may be alive: {withdrawn}; --withdrawn takes them too"
+            );
+            report.doubtful.push(told_of(&self.reader, &what));
+        } else if let Some(what) = self.comparison.nothing_alive() {
+            report.warnings.push(told_of(&self.reader, &what));
         }
     }
 
@@ -184,43 +196,55 @@ impl Walk {
         false
     }
 
-    /// Goes on to the next whole article, or the end.
-    pub(super) fn advance(&mut self, report: &mut Attached) {
-        self.here = None;
-        loop {
-            let step = self.scan.step();
-            if let Ok(found) = &step {
-                self.compare(found.as_ref(), report);
+    /// Whether it is not known yet what it has next.
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.here.is_none() && !self.is_over
+    }
+
+    /// Goes on to the next whole article, or the end, or, where it passes over much, a stretch of the way; how many octets it passed
+    /// over.
+    pub(super) fn advance(&mut self, report: &mut Attached) -> usize {
+        let mut passed = 0;
+        while self.is_under_way() && passed < ATTACHED_AT_ONCE_OCTETS {
+            let before = self.octets_read();
+            self.step(report);
+            let read = self.octets_read() - before;
+            if self.here.is_none() {
+                passed = passed.saturating_add(usize::try_from(read).unwrap_or(usize::MAX));
             }
-            match step {
-                Ok(None) => {
-                    self.passed(report);
-                    if !self.turn(report) {
-                        return;
-                    }
-                }
-                Ok(Some(Scanned::Record {
-                    token,
-                    sequence,
-                    arrival,
-                    sound: true,
-                    ..
-                })) => {
-                    if !self.takes_all && self.is_withdrawn(&token, report) {
-                        report.withdrawn += 1;
-                        continue;
-                    }
+        }
+        passed
+    }
+
+    fn step(&mut self, report: &mut Attached) {
+        let step = self.scan.step();
+        if let Ok(found) = &step {
+            self.compare(found.as_ref(), report);
+        }
+        match step {
+            Ok(None) => {
+                self.passed(report);
+                self.is_over = !self.turn(report);
+            }
+            Ok(Some(Scanned::Record {
+                token,
+                sequence,
+                arrival,
+                sound: true,
+                ..
+            })) => {
+                if !self.takes_all && self.is_withdrawn(&token, report) {
+                    report.withdrawn += 1;
+                } else {
                     self.here = Some((sequence, arrival, token));
-                    return;
                 }
-                Ok(Some(Scanned::Passed)) => {}
-                Ok(Some(found)) => self.damaged(&found, report),
-                Err(error) => {
-                    report.unreadable.push(told_of(&self.reader, &error));
-                    if !self.turn(report) {
-                        return;
-                    }
-                }
+            }
+            Ok(Some(Scanned::Passed)) => {}
+            Ok(Some(found)) => self.damaged(&found, report),
+            Err(error) => {
+                report.unreadable.push(told_of(&self.reader, &error));
+                self.tell_doubt(report);
+                self.is_over = !self.turn(report);
             }
         }
     }

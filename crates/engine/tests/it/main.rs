@@ -27,6 +27,7 @@ mod faults;
 mod feeding;
 mod files;
 mod filtering;
+mod foreign;
 mod gone;
 mod in_place;
 mod limits;

@@ -1,7 +1,8 @@
 //! Articles as files to which no cards lead: a directory from elsewhere, or of a set whose catalogue is lost.
 //!
 //! Whatever made it, a file has one article, in native or wire form, which is told apart for each, and a name as a method gives it. Where
-//! an article was filed its Xref says; where it has none, the path of a file `group/sub/group/NUMBER` does, and that is put in.  Articles come
+//! an article was filed its Xref says; where it has none, the path of a file `group/sub/group/NUMBER` does if it agrees with Newsgroups, and
+//! that is put in.  Articles come
 //! by the times of their files, and of those that lie together in that order none comes before one of a lower number in any of its groups: so
 //! that who files them anew can keep the numbers.  It is only read.
 
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use newsreel_host::{Disk, ErrorKind, read_whole};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{
-    BufferId, GroupName, IdHash, Position, Sequence, SetId, Token, TokenParts, UnixTime, xref,
+    BufferId, GroupName, IdHash, Position, Sequence, SetId, Token, TokenParts, UnixTime,
+    newsgroups, xref,
 };
 use parking_lot::Mutex;
 
@@ -196,38 +198,49 @@ impl Loose {
         let limit = in_memory(ARTICLE_OCTETS_MAX);
         let octets = read_whole(self.disk.as_ref(), path, limit)?;
         to_wire(&octets, text);
-        if text.ends_with(b"\r\n") && !text.ends_with(b"\r\n.\r\n") {
-            text.extend_from_slice(b".\r\n");
-        }
-        let has_none = Headers::scan_stored(text).is_ok_and(|it| it.get(Known::Xref).is_none());
-        if let Some((group, number)) = self.place_of(path).filter(|_| has_none) {
+        let headers = Headers::scan_stored(text).ok();
+        let without = headers.filter(|it| it.get(Known::Xref).is_none());
+        if let Some((group, number)) = without.and_then(|it| self.place_of(path, &it)) {
             let field = format!("Xref: {} {group}:{number}\r\n", self.name).into_bytes();
             text.splice(0..0, field);
         }
         Ok(())
     }
 
-    /// Group and number by the path of a file.
-    fn place_of(&self, path: &Path) -> Option<(String, u64)> {
+    /// Group and number by the path of a file, as far as its Newsgroups names that group, or it is one of those in which servers file by
+    /// themselves.  Directories by number, which some layouts have below a group's, are no part of its name.
+    fn place_of(&self, path: &Path, headers: &Headers<'_>) -> Option<(String, u64)> {
         let below = path.strip_prefix(&self.dir).ok()?.parent()?;
-        let parts: Vec<&str> = below
+        let mut parts: Vec<&str> = below
             .iter()
             .map(|part| part.to_str().map(|part| part.trim_end_matches(',')))
             .collect::<Option<_>>()?;
-        let group = parts.join(".");
-        GroupName::parse(group.as_bytes()).ok()?;
-        Some((group, number_of(path)?))
+        let number = number_of(path)?;
+        let newsgroups = headers.content(Known::Newsgroups).unwrap_or_default();
+        loop {
+            let group = parts.join(".");
+            let name = GroupName::parse(group.as_bytes()).ok()?;
+            let mut named = newsgroups::split(newsgroups).flatten();
+            if name.is_of_servers() || named.any(|it| it.as_str() == group) {
+                return Some((group, number));
+            }
+            parts.pop().filter(|part| is_bucket(part))?;
+        }
     }
 
     /// Where the article of a file was filed.
     fn places(&self, path: &Path, text: &mut Vec<u8>) -> Vec<(String, u64)> {
         let read = read_front(self.disk.as_ref(), path, text);
         let headers = read.ok().and_then(|_| Headers::scan_stored(text).ok());
-        match headers.and_then(|headers| headers.content(Known::Xref)) {
+        let xref = headers.as_ref().and_then(|it| it.content(Known::Xref));
+        match xref {
             Some(content) => xref::places(content)
                 .map(|(group, number)| (group.to_owned(), number.0))
                 .collect(),
-            None => self.place_of(path).into_iter().collect(),
+            None => {
+                let place = headers.and_then(|headers| self.place_of(path, &headers));
+                place.into_iter().collect()
+            }
         }
     }
 
@@ -292,6 +305,12 @@ fn of_timecaf(dir: &Path, passed: &PassedOver) -> Error {
 
 /// What to do about articles that only INN can read.
 pub const TIMECAF_HELPS: &str = "have INN's own `archive` write them as files, one an article, and attach those (docs/from-inn.md)";
+
+/// Whether a directory may be one of articles by their numbers.
+fn is_bucket(name: &str) -> bool {
+    let digits = name.strip_prefix('r').unwrap_or(name);
+    !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit())
+}
 
 /// The number that a file has for a name.
 fn number_of(path: &Path) -> Option<u64> {
@@ -603,6 +622,71 @@ mod tests {
                 has_more = more;
             }
             assert_eq!(taken, all, "{most}");
+        }
+    }
+
+    /// Files of md5spool whose names have digits only were filed in groups such as `09.1d`, and those of a layout in `misc.test.r12288`.
+    #[test]
+    fn a_path_says_where_an_article_was_filed_if_its_newsgroups_does() {
+        let disk: Arc<dyn Disk> = Arc::new(newsreel_host::MemoryDisk::new());
+        let dir = Path::new("/articles");
+        let write = |name: &str, newsgroups: &str| {
+            let path = dir.join(name);
+            disk.create_dir_all(path.parent().unwrap()).unwrap();
+            let file = disk.open(&path, newsreel_host::OpenMode::CreateNew);
+            let text = format!("{newsgroups}Subject: x\n\nx\n");
+            file.unwrap().write_at(text.as_bytes(), 0).unwrap();
+        };
+        write("misc/test/1", "Newsgroups: misc.test\n");
+        let loose = Loose::open(&disk, dir).unwrap().unwrap();
+        for (name, newsgroups, expected) in [
+            (
+                "misc/test/12",
+                "misc.test,misc.other",
+                Some(("misc.test", 12)),
+            ),
+            ("misc/test/13", "misc.other", None),
+            (
+                "misc/test/r12288/12345",
+                "misc.test",
+                Some(("misc.test", 12345)),
+            ),
+            (
+                "misc/test/3/4/12346",
+                "misc.test",
+                Some(("misc.test", 12346)),
+            ),
+            ("alt/2600/7", "alt.2600", Some(("alt.2600", 7))),
+            ("alt/2600,/8", "alt.2600", Some(("alt.2600", 8))),
+            ("09/1d/74512631", "misc.test", None),
+            ("control/cancel/9", "misc.test", Some(("control.cancel", 9))),
+            ("fe/11/77777777", "", None),
+        ] {
+            let field = format!("Newsgroups: {newsgroups}\n");
+            write(name, if newsgroups.is_empty() { "" } else { &field });
+            let (path, mut text) = (dir.join(name), Vec::new());
+            let expected: Vec<(String, u64)> = expected
+                .map(|(group, number)| (group.to_owned(), number))
+                .into_iter()
+                .collect();
+            assert_eq!(loose.places(&path, &mut text), expected, "{name}");
+            loose.read(&path, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let xref = expected
+                .iter()
+                .map(|(group, number)| format!("Xref: articles {group}:{number}\r\n"));
+            let xref = xref.collect::<String>();
+            assert!(
+                text.starts_with(&format!(
+                    "{xref}{}",
+                    if newsgroups.is_empty() {
+                        "Subject"
+                    } else {
+                        "Newsgroups"
+                    }
+                )),
+                "{text}"
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, ErrorKind, OpenMode};
-use newsreel_wire::nntp::framing::lf_to_wire;
+use newsreel_wire::nntp::framing::{dot_stuff, is_whole_block, lf_to_wire};
 
 use super::CATALOGUE;
 use super::folder::Folder;
@@ -188,13 +188,14 @@ pub(super) fn read_front(
     Ok(octets)
 }
 
-/// An article as it lies in a file, in wire form.
+/// An article as it lies in a file, in wire form: as it is where it is one block of CRLF lines and nothing more.  All else is text, whatever
+/// its lines look like, with the line ends that the first has.
 pub(super) fn to_wire(octets: &[u8], text: &mut Vec<u8>) {
     text.clear();
     let first = octets.iter().position(|octet| *octet == b'\n');
-    let is_wire = first.is_some_and(|at| octets[..at].ends_with(b"\r"));
-    match is_wire {
-        true => text.extend_from_slice(octets),
+    match first.is_some_and(|at| octets[..at].ends_with(b"\r")) {
+        true if is_whole_block(octets) => text.extend_from_slice(octets),
+        true => dot_stuff(octets, text),
         false => lf_to_wire(octets, text),
     }
 }

@@ -100,8 +100,15 @@ fn said(report: &Value) -> String {
     );
     if count("renumbered") > 0 {
         said.push_str(
-            "under other numbers: their groups had given those numbers, or passed them at a start behind a kill\n",
+            "under other numbers: their groups had given those numbers, or passed them at a start behind a kill, or they are near the last \
+             that there is\n",
         );
+    }
+    if count("later") > 0 {
+        said.push_str(&format!(
+            "{} had come there later than now, and count as come now\n",
+            output::count(count("later"), "article")
+        ));
     }
     said.push_str(&cards(report));
     if count("withdrawn") > 0 {
@@ -110,7 +117,7 @@ fn said(report: &Value) -> String {
             output::count(count("withdrawn"), "article")
         ));
     }
-    for key in ["makes_room", "shortages"] {
+    for key in ["jumps", "makes_room", "shortages"] {
         for what in report[key].as_array().into_iter().flatten() {
             said.push_str(&format!("{}\n", output::cell(what)));
         }

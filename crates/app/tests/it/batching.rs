@@ -257,7 +257,7 @@ fn a_kill_loses_and_doubles_nothing() {
             .args(["batch", "leaf.example", "--config"])
             .arg(spool.config());
         let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(4 * round));
+        std::thread::sleep(Duration::from_millis(4 * round));
         child.kill().unwrap();
         killed += u32::from(!child.wait().unwrap().success());
         take_away();
@@ -273,6 +273,7 @@ fn a_kill_loses_and_doubles_nothing() {
 
 /// Two feeds that called one directory by two names shared the names of what is being written there.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "another name of a directory")]
 fn no_two_feeds_write_to_one_directory_whatever_they_call_it() {
     let feed =
         |name: &str, more: &str| format!("[[peer]]\nname = '{name}'\n[[peer.feed]]\n{more}\n");

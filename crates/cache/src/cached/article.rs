@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::arrivals::{Coming, is_in};
 use super::flights::{Flight, Landed, Wanted};
 use super::line::line_of;
-use super::numbers::{Need, lines};
+use super::numbers::{Blocks, Need, Numbers, lines};
 use super::{CServer, Noted};
 use crate::keep::{Fetched, Kept, place_of};
 
@@ -115,6 +115,12 @@ impl Source {
     fn is_kept(self) -> bool {
         self == Self::Kept
     }
+}
+
+/// The message-id that a number is known to have.
+fn id_in(blocks: &Blocks, one: Numbers) -> Option<&[u8]> {
+    let (_, line) = lines(blocks, one).next()?;
+    message_id(line).filter(|id| MessageId::parse(id).is_ok())
 }
 
 /// Where an article of a group is.
@@ -342,10 +348,7 @@ impl<C: Connect> CServer<C> {
             let one = (number, number);
             let known = inner.known((group, &name), &facts, (one, number), Need::Nothing);
             let blocks = known.await?.map_or_else(Vec::new, |known| known.blocks);
-            let line = lines(&blocks, one).next();
-            let id = line.and_then(|(_, line)| message_id(line));
-            let id = id.filter(|id| MessageId::parse(id).is_ok());
-            let place = match (id, blocks.first()) {
+            let place = match (id_in(&blocks, one), blocks.first()) {
                 (Some(id), _) => Place::Named(id.to_vec()),
                 (None, Some((_, block)))
                     if (block.asked() & !block.there()) >> place_of(number).1 & 1 == 1 =>

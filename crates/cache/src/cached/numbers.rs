@@ -158,6 +158,30 @@ impl<C: Connect> Inner<C> {
         Some(nearest.filter(is_within))
     }
 
+    /// Where a neighbour is looked for on: in front of a large gap beside the next number that is there; none: there is none.
+    async fn jumped(
+        &self,
+        name: &Arc<str>,
+        group: &KeptGroup,
+        at: ArticleNumber,
+        direction: Direction,
+    ) -> Option<ArticleNumber> {
+        let left = match direction {
+            Direction::Next => (at, group.high),
+            Direction::Last => (group.low, at),
+        };
+        if left.1.0.saturating_sub(left.0.0) < GAP_NUMBERS {
+            return Some(at);
+        }
+        match self.nearest(name, left, direction).await {
+            None => Some(at),
+            Some(nearest) => nearest.map(|nearest| match direction {
+                Direction::Next => ArticleNumber(nearest.0 - 1),
+                Direction::Last => ArticleNumber(nearest.0 + 1),
+            }),
+        }
+    }
+
     pub(super) async fn blocks(
         &self,
         name: &Arc<str>,
@@ -438,20 +462,9 @@ impl<C: Connect> Inner<C> {
                 (None, Direction::Last) => window.0,
             };
             let Some(nearest) = nearest else {
-                let left = match direction {
-                    Direction::Next => (at, group.high),
-                    Direction::Last => (group.low, at),
-                };
-                if left.1.0.saturating_sub(left.0.0) >= GAP_NUMBERS
-                    && let Some(nearest) = self.nearest(&name, left, direction).await
-                {
-                    let Some(nearest) = nearest else {
-                        return Ok(None);
-                    };
-                    at = ArticleNumber(match direction {
-                        Direction::Next => nearest.0 - 1,
-                        Direction::Last => nearest.0 + 1,
-                    });
+                match self.jumped(&name, &group, at, direction).await {
+                    Some(beside) => at = beside,
+                    None => return Ok(None),
                 }
                 continue;
             };

@@ -100,6 +100,16 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// The same; what it is about, and when it was made, is as another says.
+    fn with_details_of(self, other: &Self) -> Self {
+        Self {
+            created: other.created,
+            creator: other.creator.clone(),
+            description: other.description.clone(),
+            ..self
+        }
+    }
+
     /// Who does not say when it was made lets the time stand for that at which it was first seen.
     const fn is_new(&mut self, now: UnixTime) {
         if self.created.0 == 0 {
@@ -442,12 +452,7 @@ impl Listing {
             };
             match self.rows.get(name.as_str()) {
                 Some(before) => {
-                    let row = Row {
-                        created: before.created,
-                        creator: before.creator.clone(),
-                        description: before.description.clone(),
-                        ..row
-                    };
+                    let row = row.with_details_of(before);
                     if row != *before {
                         changed.insert(name.as_str().into(), row);
                     }
@@ -474,8 +479,7 @@ impl Listing {
             new.values_mut().for_each(|row| row.is_new(now));
         }
         let taken = Some(Instant::now());
-        let is_same = changed.is_empty() && new.is_empty();
-        let listing = if is_same {
+        let listing = if changed.is_empty() && new.is_empty() {
             Self {
                 rows: Arc::clone(&self.rows),
                 active: self.active.clone(),

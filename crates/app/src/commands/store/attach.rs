@@ -85,6 +85,31 @@ fn cards(report: &Value) -> String {
     said
 }
 
+/// The groups that were made.
+fn made(report: &Value) -> String {
+    let made = report["groups_made"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if made.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = made
+        .iter()
+        .take(GROUPS_SHOWN_MAX)
+        .map(output::cell)
+        .collect();
+    let what = match report["dry_run"] == true {
+        true => "would be made",
+        false => "made",
+    };
+    let more = match made.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more (all with --json)"),
+    };
+    let many = output::count(made.len() as u64, "group");
+    format!("{many} {what}: {}{more}\n", shown.join(", "))
+}
+
 /// The report for people.
 fn said(report: &Value) -> String {
     let count = |key: &str| report[key].as_u64().unwrap_or(0);
@@ -130,24 +155,7 @@ fn said(report: &Value) -> String {
         said.push_str(&format!("not taken: {count} ({why}){hint}\n"));
     }
     let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
-    let made = list("groups_made");
-    if !made.is_empty() {
-        let shown: Vec<String> = made
-            .iter()
-            .take(GROUPS_SHOWN_MAX)
-            .map(output::cell)
-            .collect();
-        let what = match report["dry_run"] == true {
-            true => "would be made",
-            false => "made",
-        };
-        let more = match made.len() - shown.len() {
-            0 => String::new(),
-            more => format!(" and {more} more (all with --json)"),
-        };
-        let many = output::count(made.len() as u64, "group");
-        said.push_str(&format!("{many} {what}: {}{more}\n", shown.join(", ")));
-    }
+    said.push_str(&made(report));
     let places = list("places");
     for place in &places {
         said.push_str(&format!("{}\n", output::cell(place)));

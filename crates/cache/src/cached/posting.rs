@@ -15,7 +15,7 @@ use newsreel_wire::{MessageId, UnixTime};
 
 use super::{CServer, Inner};
 use crate::queue::{Became, PostQueue, PostTarget, QueueError, QueuedPost, Standing};
-use crate::remote::{Delivery, GOES_NOWHERE, Judged};
+use crate::remote::{Delivery, Judged};
 
 /// The clock is looked at so often, at least, while posts wait.
 const LOOK: Duration = Duration::from_secs(60);
@@ -23,10 +23,8 @@ const LOOK: Duration = Duration::from_secs(60);
 impl Delivery {
     fn became(&self) -> Became {
         match self {
-            Self::Taken => Became::Sent,
-            Self::Refused(said) | Self::Had(said) | Self::Barred(said) => {
-                Became::Refused(said.clone())
-            }
+            Self::Taken | Self::Had(_) => Became::Sent,
+            Self::Refused(said) | Self::Barred(said) => Became::Refused(said.clone()),
             Self::Away(why) | Self::Unsure(why) => Became::Waits(why.clone()),
         }
     }
@@ -135,42 +133,39 @@ impl<C: Connect> Inner<C> {
             Ok(judged) => judged,
             Err(refused) => return refused.into(),
         };
+        let posted = self.there.posted_to_all(&judged).await;
+        if !posted.any_waits() && !posted.is_half_taken() {
+            return posted.outcome();
+        }
+        let Some(queue) = &self.queue else {
+            posted.log_lost(&judged, "posts cannot wait here");
+            return posted.outcome();
+        };
         let now = self.there.now();
-        let mut targets = Vec::new();
-        // What its poster is told if it does not wait.
-        let mut outcome = GOES_NOWHERE;
-        for name in self.there.post_targets(&judged.groups) {
-            let has_been_sent = outcome == Outcome::Accepted;
-            let delivery = self.there.delivered(&judged, &name, has_been_sent).await;
-            if !has_been_sent {
-                outcome = delivery.outcome();
-            }
-            let mut target = PostTarget::new(&name, now);
+        let target = |(name, delivery): &(String, Delivery)| {
+            let mut target = PostTarget::new(name, now);
             target.became(&delivery.became(), now);
-            targets.push(target);
-        }
-        let waits = targets.iter().any(|it| it.standing == Standing::Waits);
-        if let Some(queue) = self.queue.as_ref().filter(|_| waits) {
-            match self.kept_waiting(queue, &judged, targets, now).await {
-                Ok(number) => {
-                    tracing::info!(target: "newsreel::cache", number, "a post waits for a server elsewhere");
-                    outcome = Outcome::Accepted;
-                }
-                Err(error) => {
-                    if let Some(more) = self.lines.admit() {
-                        tracing::error!(target: "newsreel::cache", %error, more, "a post is not kept");
-                    }
-                    if outcome != Outcome::Accepted {
-                        outcome = match error {
-                            QueueError::Full(_) => Outcome::Deferred(Defer::Full),
-                            QueueError::Disk { .. } => Outcome::Deferred(Defer::Disk),
-                            _ => Outcome::Failed,
-                        };
-                    }
-                }
+            target
+        };
+        let targets = posted.at.iter().map(target).collect();
+        let error = match self.kept_waiting(queue, &judged, targets, now).await {
+            Ok(number) => {
+                let id = String::from_utf8_lossy(&judged.id);
+                tracing::info!(target: "newsreel::cache", number, %id, "a post waits for a server elsewhere");
+                return Outcome::Accepted;
             }
+            Err(error) => error,
+        };
+        if let Some(more) = self.lines.admit() {
+            tracing::error!(target: "newsreel::cache", %error, more, "a post is not kept");
         }
-        outcome
+        posted.log_lost(&judged, &error.to_string());
+        match (posted.outcome(), error) {
+            (Outcome::Accepted, _) => Outcome::Accepted,
+            (_, QueueError::Full(_)) => Outcome::Deferred(Defer::Full),
+            (_, QueueError::Disk { .. }) => Outcome::Deferred(Defer::Disk),
+            _ => Outcome::Failed,
+        }
     }
 
     async fn kept_waiting(
@@ -205,7 +200,12 @@ impl<C: Connect> Inner<C> {
             return LOOK;
         }
         let listing = Arc::clone(queue);
-        let listed = tokio::task::spawn_blocking(move || listing.list()).await;
+        let list = move || {
+            // Where that fails still, they are told as they stand all the same.
+            let _ = listing.note_unnoted();
+            listing.list()
+        };
+        let listed = tokio::task::spawn_blocking(list).await;
         let Ok(Ok(all)) = listed else {
             if let (Ok(Err(error)), Some(more)) = (listed, self.lines.admit()) {
                 tracing::error!(target: "newsreel::cache", %error, more, "posts that wait");
@@ -215,13 +215,11 @@ impl<C: Connect> Inner<C> {
         let mut next = None;
         for (number, post) in all {
             let now = self.there.now();
-            match post.due() {
-                Some(due) if due > now => next = next.min(Some(due)).or(Some(due)),
-                Some(_) => {
-                    self.send_one(queue, number).await;
-                    next = Some(now);
-                }
-                None => {}
+            if post.is_due(now) {
+                self.send_one(queue, number).await;
+                next = Some(now);
+            } else if let Some(due) = post.due() {
+                next = next.min(Some(due)).or(Some(due));
             }
         }
         let left = next.map(|next| next.0.saturating_sub(self.there.now().0).max(1));
@@ -248,8 +246,7 @@ impl<C: Connect> Inner<C> {
             has_date: true,
         };
         let now = self.there.now();
-        let due = |target: &&PostTarget| target.standing == Standing::Waits && target.at <= now;
-        for target in post.targets.iter().filter(due) {
+        for target in post.targets.iter().filter(|target| target.is_due(now)) {
             let delivery = self.there.delivered(&judged, &target.server, true).await;
             let server = target.server.clone();
             tracing::info!(target: "newsreel::cache", number, id = %post.id, %server, what = %delivery, "a post that waited");

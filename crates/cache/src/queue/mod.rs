@@ -7,7 +7,7 @@
 mod file;
 mod post;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,6 +95,17 @@ pub struct PostQueue {
     changing: Mutex<()>,
     /// Those that are being sent or edited.
     in_hand: Mutex<HashSet<u64>>,
+    /// What became of posts at servers, the oldest first, where the disk could not take it: posts are told with it, so that none is
+    /// sent again to a server that has it.
+    unnoted: Mutex<HashMap<u64, Vec<Unnoted>>>,
+}
+
+/// What became of a post at a server, and when.
+#[derive(Debug)]
+struct Unnoted {
+    server: String,
+    became: Became,
+    at: UnixTime,
 }
 
 /// A post that nobody else sends, edits or drops; dropped, they may.
@@ -131,6 +142,12 @@ pub(crate) enum Became {
 }
 
 impl PostTarget {
+    /// Whether it is to be tried: also where that is farther away than any pause, as the clock was ahead when it was set.
+    pub(crate) fn is_due(&self, now: UnixTime) -> bool {
+        let farthest = UnixTime(now.0.saturating_add(AGAIN_MAX.as_secs()));
+        self.standing == Standing::Waits && (self.at <= now || self.at > farthest)
+    }
+
     /// Something became of it.
     pub(crate) fn became(&mut self, became: &Became, now: UnixTime) {
         let again = UnixTime(now.0 + pause(self.tries));
@@ -139,6 +156,21 @@ impl PostTarget {
             Became::Refused(said) => self.stands(Standing::Refused, now, said),
             Became::Waits(why) => self.stands(Standing::Waits, again, why),
         }
+    }
+}
+
+impl QueuedPost {
+    /// Something became of it at a server.
+    fn became(&mut self, server: &str, became: &Became, now: UnixTime) {
+        let mut targets = self.targets.iter_mut();
+        if let Some(target) = targets.find(|target| target.server == server) {
+            target.became(became, now);
+        }
+    }
+
+    /// Whether it is to be sent to any server now.
+    pub(crate) fn is_due(&self, now: UnixTime) -> bool {
+        self.targets.iter().any(|target| target.is_due(now))
     }
 }
 
@@ -160,6 +192,7 @@ impl PostQueue {
             taken_below: AtomicU64::new(u64::MAX),
             changing: Mutex::default(),
             in_hand: Mutex::default(),
+            unnoted: Mutex::default(),
         };
         queue.list()?;
         Ok(queue)
@@ -238,7 +271,7 @@ impl PostQueue {
         let taken = all.into_iter().filter(|(number, _)| *number < taken_below);
         let sound = |(number, post): (u64, Option<QueuedPost>)| {
             let post = post.ok_or_else(|| self.file.damaged(number))?;
-            Ok((number, post))
+            Ok((number, self.with_unnoted(number, post)))
         };
         taken.map(sound).collect()
     }
@@ -264,7 +297,34 @@ impl PostQueue {
             Ok(Some(decoded(number, post.value()).zip(text)))
         })?;
         let found = found.ok_or(QueueError::Missing(number))?;
-        found.ok_or_else(|| self.file.damaged(number))
+        let (post, text) = found.ok_or_else(|| self.file.damaged(number))?;
+        Ok((self.with_unnoted(number, post), text))
+    }
+
+    /// A post as it stands, though the file does not have all of it.
+    fn with_unnoted(&self, number: u64, mut post: QueuedPost) -> QueuedPost {
+        for unnoted in self.unnoted.lock().get(&number).into_iter().flatten() {
+            post.became(&unnoted.server, &unnoted.became, unnoted.at);
+        }
+        post
+    }
+
+    /// Notes what the disk could not take before.
+    ///
+    /// # Errors
+    /// When it cannot now.
+    pub(crate) fn note_unnoted(&self) -> Result<()> {
+        let numbers: Vec<u64> = self.unnoted.lock().keys().copied().collect();
+        for number in numbers {
+            match self.change_one(number, |_| ()) {
+                Ok(_) => {}
+                Err(QueueError::Missing(_)) => {
+                    self.unnoted.lock().remove(&number);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Takes one in hand, to send it or to edit it: what a server is told and what is noted of it are of one text.
@@ -293,10 +353,11 @@ impl PostQueue {
                 put_post(writing, number, &post)
             }
         })?;
+        self.unnoted.lock().remove(&number);
         Ok(post)
     }
 
-    /// Something became of a post at a server.
+    /// Something became of a post at a server.  Where the disk cannot take it, it is known as long as this process runs.
     pub(crate) fn became(
         &self,
         number: u64,
@@ -304,12 +365,17 @@ impl PostQueue {
         became: &Became,
         now: UnixTime,
     ) -> Result<QueuedPost> {
-        self.change_one(number, |post| {
-            let mut targets = post.targets.iter_mut();
-            if let Some(target) = targets.find(|target| target.server == server) {
-                target.became(became, now);
-            }
-        })
+        let noted = self.change_one(number, |post| post.became(server, became, now));
+        if !matches!(noted, Ok(_) | Err(QueueError::Missing(_))) {
+            let unnoted = Unnoted {
+                server: server.to_owned(),
+                became: became.clone(),
+                at: now,
+            };
+            let mut all = self.unnoted.lock();
+            all.entry(number).or_default().push(unnoted);
+        }
+        noted
     }
 
     /// Another text in the place of one: it is sent to all servers that do not have it.  Where all of them have it, it goes.
@@ -331,7 +397,9 @@ impl PostQueue {
             }
             put_post(writing, number, &post)?;
             put_text(writing, number, text)
-        })
+        })?;
+        self.unnoted.lock().remove(&number);
+        Ok(())
     }
 
     /// Has one tried again now, also at servers that refused it.
@@ -370,7 +438,12 @@ impl PostQueue {
                 put_post(writing, *number, post)?;
             }
             Ok(())
-        })
+        })?;
+        let mut unnoted = self.unnoted.lock();
+        for (number, _) in &later {
+            unnoted.remove(number);
+        }
+        Ok(())
     }
 
     /// Forgets one.
@@ -382,6 +455,7 @@ impl PostQueue {
         let _changing = self.changing.lock();
         let (post, _) = self.get(number)?;
         self.file.change(|writing| remove(writing, number))?;
+        self.unnoted.lock().remove(&number);
         Ok(post)
     }
 }

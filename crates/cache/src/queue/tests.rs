@@ -303,3 +303,32 @@ fn what_a_failed_sync_left_behind_is_written_anew() {
     }
     assert!(failed > 0);
 }
+
+/// It was sent again, as nothing said that it had been.
+#[test]
+fn what_became_of_a_post_is_known_where_the_disk_could_not_take_it() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let queue = open(&faulty).unwrap();
+    let fails = |number, server| {
+        faulty.add(DiskFault::new(Op::Write, "posts.redb", Effect::Full));
+        let noted = queue.became(number, server, &Became::Sent, NOW);
+        assert!(matches!(noted, Err(QueueError::Disk { .. })), "{noted:?}");
+    };
+    let standing = |queue: &PostQueue, number| {
+        let (post, _) = queue.get(number).unwrap();
+        let targets = post.targets.iter();
+        targets.map(|it| it.standing).collect::<Vec<_>>()
+    };
+    assert_eq!(queue.put(&post(1, &["one", "two"]), TEXT), Ok(1));
+    fails(1, "one");
+    let half = [Standing::Sent, Standing::Waits];
+    assert_eq!(standing(&queue, 1), half);
+    // Whoever changes it writes all that is known.
+    queue.retry(1, UnixTime(NOW.0 + 9)).unwrap();
+    assert_eq!(standing(&open(&faulty).unwrap(), 1), half);
+    fails(1, "two");
+    assert_eq!(queue.list().unwrap()[0].1.due(), None);
+    queue.note_unnoted().unwrap();
+    assert_eq!(queue.list().unwrap(), []);
+    assert_eq!(open(&faulty).unwrap().list().unwrap(), []);
+}

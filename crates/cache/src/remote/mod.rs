@@ -45,7 +45,7 @@ pub(crate) use one::Delivery;
 pub use one::{MISSING_GROUPS_MAX, MISSING_IDS_MAX};
 pub use route::{Route, Routes};
 pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};
-pub(crate) use service::{GOES_NOWHERE, Judged};
+pub(crate) use service::Judged;
 
 /// What is taken from the server at most, and what is sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use newsreel_host::Clock;
 use newsreel_net::LineLimit;
-use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Fault, Pool};
+use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Fault, Lent, Pool};
 use newsreel_service::posting::IdMaker;
 use newsreel_service::{Reject, ServiceError};
 use newsreel_wire::wildmat::Wildmat;
@@ -18,6 +18,7 @@ use tokio::sync::Mutex as TurnMutex;
 use tokio::time::Instant;
 
 use super::RemoteSettings;
+use super::ask::is_stale;
 use super::listing::Listing;
 use super::names::Names;
 use super::route::Route;
@@ -210,6 +211,48 @@ impl<C: Connect> One<C> {
         self.missing.remove(id.as_bytes());
     }
 
+    /// A connection on which the server waits for a post; else what became of that.  A connection that turns out to be closed is replaced
+    /// once: nothing was sent on it.
+    async fn asked_to_post(
+        &self,
+        id: MessageId<'_>,
+        may_be_there: bool,
+    ) -> Result<Lent<C>, Delivery> {
+        let mut is_again = false;
+        loop {
+            let mut client = self.lend().await.map_err(|error| match error {
+                ServiceError::Offline => Delivery::Away(
+                    "this server is offline; it is sent when that is over".to_owned(),
+                ),
+                error => Delivery::Away(error.to_string()),
+            })?;
+            let asking = async {
+                if may_be_there && is_there(&mut client, id).await? {
+                    return Ok(Some(Delivery::Taken));
+                }
+                client.command(&[b"POST"])?;
+                let code = client.reply("POST").await?;
+                Ok(match code {
+                    340 => None,
+                    440 | 480 | 502 => Some(Delivery::Barred(said(code, client.text()))),
+                    _ => Some(Delivery::Away(said(code, client.text()))),
+                })
+            };
+            match asking.await {
+                Ok(None) => return Ok(client),
+                Ok(Some(delivery)) => {
+                    client.give_back();
+                    return Err(delivery);
+                }
+                Err(error) if !is_again && is_stale(&error) => is_again = true,
+                Err(error) => {
+                    self.failed(&error);
+                    return Err(Delivery::Away(error.to_string()));
+                }
+            }
+        }
+    }
+
     /// Sends a post on; what the server makes of it.  `may_be_there`: it may have come there before.
     pub(super) async fn delivered(
         &self,
@@ -217,26 +260,31 @@ impl<C: Connect> One<C> {
         id: MessageId<'_>,
         may_be_there: bool,
     ) -> Delivery {
-        let mut client = match self.lend().await {
-            Ok(client) => client,
-            Err(ServiceError::Offline) => {
-                let why = "this server is offline; it is sent when that is over";
-                return Delivery::Away(why.to_owned());
-            }
-            Err(error) => return Delivery::Away(error.to_string()),
+        let delivery = match self.asked_to_post(id, may_be_there).await {
+            Ok(client) => self.sent(client, article, id, may_be_there).await,
+            Err(delivery) => delivery,
         };
-        let said = |code: u16, text: &[u8]| format!("{code} {}", String::from_utf8_lossy(text));
-        let posting = async {
-            if may_be_there && is_there(&mut client, id).await? {
-                return Ok(Delivery::Taken);
+        match &delivery {
+            Delivery::Taken | Delivery::Had(_) => self.may_have(id),
+            Delivery::Refused(said) | Delivery::Barred(said) => {
+                if let Some(more) = self.lines.admit() {
+                    tracing::info!(target: "newsreel::cache", upstream = self.name, id = %id, said, more, "a server elsewhere refuses a post");
+                }
             }
-            client.command(&[b"POST"])?;
-            let code = client.reply("POST").await?;
-            match code {
-                340 => {}
-                440 | 480 | 502 => return Ok(Delivery::Barred(said(code, client.text()))),
-                _ => return Ok(Delivery::Away(said(code, client.text()))),
-            }
+            Delivery::Away(_) | Delivery::Unsure(_) => {}
+        }
+        delivery
+    }
+
+    /// Sends a post to a server that waits for it.
+    async fn sent(
+        &self,
+        mut client: Lent<C>,
+        article: &[u8],
+        id: MessageId<'_>,
+        may_be_there: bool,
+    ) -> Delivery {
+        let sending = async {
             client.article(article).await?;
             let code = client.reply("POST").await?;
             let said = said(code, client.text());
@@ -253,7 +301,7 @@ impl<C: Connect> One<C> {
                 _ => Err::<_, ClientError>(client.refused("POST", code)),
             }
         };
-        let delivery = match posting.await {
+        match sending.await {
             Ok(delivery) => {
                 client.give_back();
                 delivery
@@ -262,18 +310,13 @@ impl<C: Connect> One<C> {
                 self.failed(&error);
                 Delivery::Unsure(error.to_string())
             }
-        };
-        match &delivery {
-            Delivery::Taken | Delivery::Had(_) => self.may_have(id),
-            Delivery::Refused(said) | Delivery::Barred(said) => {
-                if let Some(more) = self.lines.admit() {
-                    tracing::info!(target: "newsreel::cache", upstream = self.name, id = %id, said, more, "a server elsewhere refuses a post");
-                }
-            }
-            Delivery::Away(_) | Delivery::Unsure(_) => {}
         }
-        delivery
     }
+}
+
+/// An answer, as it is told.
+fn said(code: u16, text: &[u8]) -> String {
+    format!("{code} {}", String::from_utf8_lossy(text))
 }
 
 /// Whether these words of a server of our kind say that a moderator has the article.

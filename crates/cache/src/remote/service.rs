@@ -26,7 +26,7 @@ static SAID: Texts = Texts::new();
 const NOWHERE: &str = "No server takes posts to these groups";
 
 /// A post that is for no server.
-pub(crate) const GOES_NOWHERE: Outcome = Outcome::RejectedWith(Reject::RefusedElsewhere, NOWHERE);
+const GOES_NOWHERE: Outcome = Outcome::RejectedWith(Reject::RefusedElsewhere, NOWHERE);
 
 /// A post that may be sent on.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub(crate) struct Judged {
 
 impl Delivery {
     /// What its poster is told.
-    pub(crate) fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> Outcome {
         let why = Reject::RefusedElsewhere;
         match self {
             Self::Taken => Outcome::Accepted,
@@ -55,6 +55,57 @@ impl Delivery {
             }
             Self::Away(_) => Outcome::Deferred(Defer::Paused),
             Self::Unsure(_) => Outcome::Failed,
+        }
+    }
+}
+
+/// What became of a post at the servers that it is for.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    /// Each of them by its name.
+    pub(crate) at: Vec<(String, Delivery)>,
+}
+
+impl Posted {
+    fn is_taken(&self) -> bool {
+        self.at.iter().any(|(_, it)| *it == Delivery::Taken)
+    }
+
+    /// Those that do not have it.
+    fn lacking(&self) -> impl Iterator<Item = &(String, Delivery)> {
+        let has = |it: &Delivery| matches!(it, Delivery::Taken | Delivery::Had(_));
+        self.at.iter().filter(move |(_, it)| !has(it))
+    }
+
+    /// Whether its poster is told that it was taken, and a server does not have it.
+    pub(crate) fn is_half_taken(&self) -> bool {
+        self.is_taken() && self.lacking().next().is_some()
+    }
+
+    /// Whether a server is to be asked again.
+    pub(crate) fn any_waits(&self) -> bool {
+        let waits = |it: &Delivery| matches!(it, Delivery::Away(_) | Delivery::Unsure(_));
+        self.at.iter().any(|(_, it)| waits(it))
+    }
+
+    /// What its poster is told: that it was taken where a server took it, else what the last one said.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self.at.last() {
+            Some(_) if self.is_taken() => Outcome::Accepted,
+            Some((_, delivery)) => delivery.outcome(),
+            None => GOES_NOWHERE,
+        }
+    }
+
+    /// Where it was taken, says which servers never get it, as nothing of it is kept.
+    pub(crate) fn log_lost(&self, judged: &Judged, why: &str) {
+        if !self.is_taken() {
+            return;
+        }
+        let id = String::from_utf8_lossy(&judged.id);
+        for (upstream, what) in self.lacking() {
+            tracing::warn!(target: "newsreel::cache", %id, upstream, %what, why,
+                "a post that another server took does not reach this one: it is not kept");
         }
     }
 }
@@ -126,6 +177,16 @@ impl<C: Connect> RServer<C> {
             }
         }
         last
+    }
+
+    /// Sends a post on to all that it is for.
+    pub(crate) async fn posted_to_all(&self, post: &Judged) -> Posted {
+        let mut posted = Posted { at: Vec::new() };
+        for target in self.post_targets(&post.groups) {
+            let delivery = self.delivered(post, &target, posted.is_taken()).await;
+            posted.at.push((target, delivery));
+        }
+        posted
     }
 
     /// Asks for articles of a group in one round trip; they are taken one by one as they come.
@@ -420,15 +481,9 @@ impl<C: Connect> NewsService for RServer<C> {
     async fn post(&self, post: Post, from: &Arc<Connection>) {
         let outcome = match self.judged(&post) {
             Ok(judged) => {
-                let mut outcome = GOES_NOWHERE;
-                for target in self.post_targets(&judged.groups) {
-                    let has_been_sent = outcome == Outcome::Accepted;
-                    let delivery = self.delivered(&judged, &target, has_been_sent).await;
-                    if !has_been_sent {
-                        outcome = delivery.outcome();
-                    }
-                }
-                outcome
+                let posted = self.posted_to_all(&judged).await;
+                posted.log_lost(&judged, "posts do not wait here");
+                posted.outcome()
             }
             Err(refused) => refused.into(),
         };

@@ -1,19 +1,26 @@
 //! Posts that cannot be sent at once: taken, kept, sent when that is possible, and never lost without a word.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::CServer;
 use newsreel_cache::keep::Keep;
 use newsreel_cache::queue::{PostQueue, Standing};
-use newsreel_host::{Disk, Effect, FakeClock, Fault as DiskFault, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::{
+    Disk, Effect, FakeClock, Fault as DiskFault, FaultyDisk, MemoryDisk, Op, WallTime,
+};
 use newsreel_service::posting::Post;
-use newsreel_service::{Connection, ConnectionId, Defer, NewsService as _, Outcome, Reject};
+use newsreel_service::{Connection, ConnectionId, Defer, NewsService, Outcome, Reject};
 use newsreel_wire::GroupName;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
-use crate::cached::{REFRESH_S, keep_settings, routed};
+use crate::cached::{REFRESH_S, keep_settings, remote, routed};
 use crate::toy::To;
 
 const ONE: &str = "From: me@t.example\r\nNewsgroups: misc.test\r\nSubject: x\r\nMessage-ID: <p@t.example>\r\n\r\nText.\r\n.\r\n";
@@ -21,7 +28,6 @@ const ONE: &str = "From: me@t.example\r\nNewsgroups: misc.test\r\nSubject: x\r\n
 struct World {
     misc: To,
     local: To,
-    queue: Arc<PostQueue>,
     here: Arc<CServer<To>>,
     clock: Arc<FakeClock>,
     tasks: JoinSet<()>,
@@ -34,44 +40,87 @@ fn world() -> World {
 }
 
 fn world_on(disk: &Arc<dyn Disk>) -> World {
+    world_with(disk, Some(1 << 20))
+}
+
+/// Posts of so many octets may wait, or none at all.
+fn world_with(disk: &Arc<dyn Disk>, octets_max: Option<u64>) -> World {
     let (misc, local) = (To::default(), To::default());
     let clock = Arc::new(FakeClock::new(1_767_225_600));
     let keep = Keep::open(disk, &keep_settings()).unwrap();
-    let queue = PostQueue::open(disk, &keep_settings().directory, 1 << 20);
-    let queue = Arc::new(queue.unwrap());
+    let queue = |octets_max| PostQueue::open(disk, &keep_settings().directory, octets_max);
+    let queue = octets_max.map(|octets_max| Arc::new(queue(octets_max).unwrap()));
     let servers = [(&misc, "misc", "misc.*"), (&local, "local", "local.*")];
-    let here = routed(&servers, &clock, keep, REFRESH_S, Some(Arc::clone(&queue)));
+    let here = routed(&servers, &clock, keep, REFRESH_S, queue);
     let mut tasks = JoinSet::new();
     let tended = Arc::clone(&here);
     tasks.spawn(async move { tended.tend().await });
     World {
         misc,
         local,
-        queue,
         here,
         clock,
         tasks,
     }
 }
 
+/// The lines of the log: their level, and all fields.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            line += &format!(" {}={value:?}", field.name()).replace('"', "");
+        });
+        self.0.lock().push(line);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// What the poster is told.
+async fn posted(here: &impl NewsService, article: &str) -> Outcome {
+    let post = Post {
+        ticket: 1,
+        id: here.new_message_id(),
+        poster: Arc::default(),
+        article: article.to_owned().into(),
+    };
+    let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+    here.post(post, &from).await;
+    let mut done = Vec::new();
+    from.take_completions(&mut done);
+    done[0].outcome
+}
+
 impl World {
     async fn post(&self, article: &str) -> Outcome {
-        let post = Post {
-            ticket: 1,
-            id: self.here.new_message_id(),
-            poster: Arc::default(),
-            article: article.to_owned().into(),
-        };
-        let from = Arc::new(Connection::new(ConnectionId(1), None, None));
-        self.here.post(post, &from).await;
-        let mut done = Vec::new();
-        from.take_completions(&mut done);
-        done[0].outcome
+        posted(&*self.here, article).await
+    }
+
+    fn queue(&self) -> &PostQueue {
+        self.here.queue().unwrap()
     }
 
     /// How each server stands to each post.
     fn standing(&self) -> Vec<(u64, Vec<Standing>)> {
-        let all = self.queue.list().unwrap().into_iter();
+        let all = self.queue().list().unwrap().into_iter();
         let standing = all.map(|(number, post)| {
             let targets = post.targets.iter().map(|target| target.standing);
             (number, targets.collect())
@@ -90,10 +139,15 @@ impl World {
     }
 }
 
+/// A post to groups of both servers.
+fn crosspost() -> String {
+    ONE.replace("misc.test", "misc.test,local.test")
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_post_waits_for_the_server_that_is_away_and_only_for_that() {
     let mut world = world();
-    let both = ONE.replace("misc.test", "misc.test,local.test");
+    let both = crosspost();
     world.local.0.lock().is_down = true;
     assert_eq!(world.post(&both).await, Outcome::Accepted);
     assert_eq!(World::posts(&world.misc), 1);
@@ -101,7 +155,7 @@ async fn a_post_waits_for_the_server_that_is_away_and_only_for_that() {
     assert_eq!(world.standing(), half);
     world.later(61).await;
     assert_eq!(world.standing(), half);
-    assert_eq!(world.queue.get(1).unwrap().0.targets[1].tries, 2);
+    assert_eq!(world.queue().get(1).unwrap().0.targets[1].tries, 2);
     world.local.0.lock().is_down = false;
     world.later(121).await;
     assert_eq!(world.standing(), []);
@@ -125,6 +179,130 @@ async fn a_post_waits_for_the_server_that_is_away_and_only_for_that() {
     );
     assert!(sent.ends_with(&both), "{sent}");
     world.tasks.shutdown().await;
+}
+
+/// Its poster was told that it was taken, and the groups of the other server never had it.
+#[tokio::test(start_paused = true)]
+async fn a_crosspost_that_only_one_server_takes_stands_in_the_queue() {
+    for is_first in [true, false] {
+        let world = world();
+        let refusing = if is_first { &world.misc } else { &world.local };
+        refusing.0.lock().refuses_posts = true;
+        assert_eq!(world.post(&crosspost()).await, Outcome::Accepted);
+        let mut standing = vec![Standing::Refused, Standing::Sent];
+        if !is_first {
+            standing.reverse();
+        }
+        assert_eq!(world.standing(), [(1, standing.clone())]);
+        world.later(3600).await;
+        assert_eq!(world.standing(), [(1, standing)]);
+        refusing.0.lock().refuses_posts = false;
+        world.queue().retry(1, world.here.now()).unwrap();
+        world.here.look_at_posts();
+        world.later(1).await;
+        assert_eq!(world.standing(), [], "{is_first}");
+        let posts = (World::posts(&world.misc), World::posts(&world.local));
+        assert_eq!(posts, (1, 1));
+    }
+    // One that nobody takes is its poster's.
+    let world = world();
+    for refusing in [&world.misc, &world.local] {
+        refusing.0.lock().refuses_posts = true;
+    }
+    let refused = world.post(&crosspost()).await;
+    assert!(matches!(refused, Outcome::RejectedWith(..)), "{refused:?}");
+    assert_eq!(world.standing(), []);
+}
+
+/// It was told as taken without a word, and the groups of the other server never had it.
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_by_one_and_cannot_wait_for_the_other_is_logged() {
+    // No posts may wait at all, or this one is too large.
+    for octets_max in [None, Some(10)] {
+        let world = world_with(&(Arc::new(MemoryDisk::new()) as Arc<dyn Disk>), octets_max);
+        world.local.0.lock().is_down = true;
+        let log = Log::default();
+        let logging = tracing::subscriber::set_default(log.clone());
+        assert_eq!(world.post(&crosspost()).await, Outcome::Accepted);
+        drop(logging);
+        let lines = log.0.lock();
+        let is_it = |line: &&String| {
+            ["WARN", "id=<p@t.example>", "upstream=local"]
+                .iter()
+                .all(|words| line.contains(words))
+        };
+        assert_eq!(lines.iter().filter(is_it).count(), 1, "{lines:?}");
+    }
+}
+
+/// It stayed in the queue as refused, though both had it.
+#[tokio::test(start_paused = true)]
+async fn a_crosspost_that_is_posted_again_waits_for_the_server_that_lacks_it() {
+    let world = world();
+    world.local.0.lock().is_down = true;
+    assert_eq!(world.post(&crosspost()).await, Outcome::Accepted);
+    // As after a kill before it was kept.
+    world.queue().drop_one(1).unwrap();
+    world.misc.0.lock().refuses_posts = true;
+    assert_eq!(world.post(&crosspost()).await, Outcome::Accepted);
+    let half = [(2, vec![Standing::Sent, Standing::Waits])];
+    assert_eq!(world.standing(), half);
+    // It is looked at, and waits for a minute.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.local.0.lock().is_down = false;
+    world.later(61).await;
+    assert_eq!(world.standing(), []);
+    assert_eq!(World::posts(&world.local), 1);
+}
+
+/// It was sent again each second: to the moderator, where the server has one for it.
+#[tokio::test(start_paused = true)]
+async fn a_post_of_which_nothing_can_be_noted_is_not_sent_again() {
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(MemoryDisk::new())));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let world = world_on(&disk);
+    world.misc.0.lock().loses_post = Some(false);
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    world.misc.0.lock().loses_post = None;
+    let _ = world.misc.asked();
+    // As where it goes to a moderator.
+    world.misc.0.lock().says = Some(("STAT <p@t.example>", "430 none\r\n"));
+    faulty.add(DiskFault::new(Op::Write, "posts.redb", Effect::Full));
+    world.later(61).await;
+    world.later(61).await;
+    assert_eq!(world.misc.asked(), ["STAT <p@t.example>", "POST"]);
+    assert_eq!(world.standing(), []);
+}
+
+/// Nobody knew what became of it, though nothing had been sent: no other server was tried, and its poster was told of a fault.
+#[tokio::test(start_paused = true)]
+async fn a_post_that_the_server_did_not_ask_for_was_not_sent() {
+    let world = world();
+    world.misc.0.lock().cuts = Some(("POST", 0));
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    assert_eq!(world.standing(), []);
+    assert_eq!(world.misc.asked(), ["POST", "POST"]);
+    world.misc.0.lock().says = Some(("POST", "what\r\n"));
+    let clock = Arc::new(FakeClock::new(1_767_225_600));
+    let alone = remote(&world.misc, &clock);
+    assert_eq!(posted(&alone, ONE).await, Outcome::Deferred(Defer::Paused));
+}
+
+/// It waited until the time came again that the clock had shown.
+#[tokio::test(start_paused = true)]
+async fn a_post_is_tried_though_the_clock_was_ahead() {
+    let world = world();
+    world.misc.0.lock().is_down = true;
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    // It is looked at, and waits for a minute.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.clock.set(WallTime {
+        secs: 1_767_225_600 - 86_400,
+        nanos: 0,
+    });
+    world.misc.0.lock().is_down = false;
+    world.later(61).await;
+    assert_eq!(world.standing(), []);
 }
 
 /// Nobody knows whether it came: it is looked for before it is sent again.
@@ -181,10 +359,12 @@ async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
     // When it waited, its poster has been told that it was taken.
     world.misc.0.lock().is_down = true;
     assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    // It is looked at, and waits for a minute.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     world.misc.0.lock().is_down = false;
     world.later(61).await;
     assert_eq!(world.standing(), [(1, vec![Standing::Refused])]);
-    assert_eq!(world.queue.get(1).unwrap().0.targets[0].said, "441 no");
+    assert_eq!(world.queue().get(1).unwrap().0.targets[0].said, "441 no");
     world.later(3600).await;
     world.misc.0.lock().refuses_posts = false;
     assert_eq!(world.standing(), [(1, vec![Standing::Refused])]);
@@ -231,7 +411,7 @@ async fn a_post_that_is_being_sent_is_not_edited_or_dropped() {
     let other = ONE.replace("Subject: x", "Subject: y");
     let refused = world.here.edit_post(1, other.as_bytes()).unwrap_err();
     assert!(refused.contains("post 1 is being sent"), "{refused}");
-    assert!(world.queue.drop_one(1).is_err());
+    assert!(world.queue().drop_one(1).is_err());
     world.later(100).await;
     assert_eq!(world.standing(), []);
     assert!(world.misc.0.lock().articles[&1].contains("Subject: x"));
@@ -243,7 +423,7 @@ async fn a_post_that_is_being_sent_is_not_edited_or_dropped() {
 #[tokio::test(start_paused = true)]
 async fn a_post_whose_edited_groups_have_it_waits_no_more() {
     let world = world();
-    let both = ONE.replace("misc.test", "misc.test,local.test");
+    let both = crosspost();
     world.local.0.lock().is_down = true;
     assert_eq!(world.post(&both).await, Outcome::Accepted);
     assert_eq!(

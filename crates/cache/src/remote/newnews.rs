@@ -12,6 +12,7 @@ use newsreel_wire::date::print_nntp;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{MessageId, UnixTime};
 
+use super::ask::is_stale;
 use super::listing::{Wants, together};
 use super::one::One;
 
@@ -92,18 +93,22 @@ impl<C: Connect> One<C> {
         let mut moment = Vec::new();
         print_nntp(since, &mut moment);
         let (date, time) = moment.split_at_checked(8).unwrap_or_default();
-        let mut client = self.lend().await?;
         let words = [b"NEWNEWS", wildmat.as_bytes(), date, time, b"GMT"];
-        let asked = async {
-            client.command(&words)?;
-            match client.reply("NEWNEWS").await? {
-                230 => Ok(()),
-                code => Err(client.refused("NEWNEWS", code)),
+        let mut is_again = false;
+        loop {
+            let mut client = self.lend().await?;
+            let asked = async {
+                client.command(&words)?;
+                match client.reply("NEWNEWS").await? {
+                    230 => Ok(()),
+                    code => Err(client.refused("NEWNEWS", code)),
+                }
+            };
+            match asked.await {
+                Ok(()) => return Ok(client),
+                Err(error) if !is_again && is_stale(&error) => is_again = true,
+                Err(error) => return Err(self.failed(&error)),
             }
-        };
-        match asked.await {
-            Ok(()) => Ok(client),
-            Err(error) => Err(self.failed(&error)),
         }
     }
 }

@@ -316,6 +316,21 @@ async fn a_listing_that_is_given_up_gives_its_connection_up() {
     );
 }
 
+/// The server may have closed the connection before it saw the question, as of any other.
+#[tokio::test(start_paused = true)]
+async fn a_listing_of_news_whose_connection_was_closed_is_asked_for_again() {
+    const ASKED: &str = "NEWNEWS misc.* 20260101 000000 GMT";
+    const CLOSED: Script = &[(ASKED, "")];
+    const ANSWERED: Script = &[(ASKED, "230 list\n<1@b>\n.\n")];
+    let server = server(&[CLOSED, ANSWERED]);
+    let wildmat = Wildmat::parse("misc.*").unwrap();
+    let (mut cursor, mut out) = (RemoteNewnews::default(), Vec::new());
+    let since = UnixTime(1_767_225_600);
+    let more = server.newnews(&wildmat, since, &mut cursor, 100, &mut out);
+    assert_eq!(more.await, Ok(false));
+    assert_eq!(out, b"<1@b>\r\n");
+}
+
 /// A command that is named goes where the selected group is, with a block where its code says so; without a group it goes on no connection
 /// on which somebody has selected one, and what is between us and the server is no answer.
 #[tokio::test(start_paused = true)]

@@ -50,9 +50,10 @@ pub(super) fn info_of(id: GroupId, kept: &KeptGroup) -> GroupInfo {
 }
 
 impl<C: Connect> Inner<C> {
-    /// Whether what was told at a time may be told again.
+    /// Whether what was told at a time may be told again; what was told by a clock that was ahead may not.
     pub(super) fn is_fresh(&self, told: UnixTime) -> bool {
-        self.there.now().0.saturating_sub(told.0) < self.settings.refresh_s
+        let age = self.there.now().0.checked_sub(told.0);
+        age.is_some_and(|age| age < self.settings.refresh_s)
     }
 
     /// What is kept of a group, if it may be told again.

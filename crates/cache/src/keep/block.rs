@@ -83,13 +83,13 @@ impl Block {
         self.there
     }
 
-    /// The places of which all this was so at a time that is not as long ago as this, or later.
+    /// The places of which all this was so at a time that is not as long ago as this; one that is still to come is of a clock that was
+    /// ahead, and says nothing.
     #[must_use]
     pub const fn covered(&self, now: UnixTime, age_s: u64) -> u128 {
-        if now.0.saturating_sub(self.compared.0) < age_s {
-            self.covered
-        } else {
-            0
+        match now.0.checked_sub(self.compared.0) {
+            Some(age) if age < age_s => self.covered,
+            _ => 0,
         }
     }
 

@@ -7,7 +7,9 @@ use newsreel_cache::keep::{Keep, KeepSettings};
 use newsreel_cache::policies::PolicyKind;
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{CServer, CacheSettings, RServer, RemoteNewnews, RemoteSettings, Route};
-use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::{
+    Clock as _, Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op, WallTime,
+};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
 use newsreel_service::{
@@ -656,6 +658,20 @@ async fn what_was_posted_here_is_seen_at_once() {
     assert_eq!(rig.overview().await, [1, 2, 3]);
     let read = rig.read_by_id(&id, Part::Whole).await.unwrap();
     assert!(read.ends_with(article.as_bytes()));
+}
+
+/// What had been told by a clock that was ahead was told until that time came.
+#[tokio::test]
+async fn what_was_told_in_the_future_is_old() {
+    let rig = rig(9, REFRESH_S);
+    assert_eq!(rig.overview().await.len(), 9);
+    assert!(rig.read(4).await.unwrap());
+    rig.to.0.lock().articles.remove(&4);
+    let secs = rig.clock.now().secs - 86_400;
+    rig.clock.set(WallTime { secs, nanos: 0 });
+    assert_eq!(rig.group().await.unwrap().count, 8);
+    assert_eq!(rig.overview().await.len(), 8);
+    assert!(!rig.read(4).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

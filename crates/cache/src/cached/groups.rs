@@ -11,6 +11,9 @@ use newsreel_wire::{GroupId, GroupName, UnixTime};
 use super::Inner;
 use crate::keep::KeptGroup;
 
+/// So many groups that a list lacks are asked for at most.
+const UNLISTED_ASKED_MAX: usize = 1000;
+
 const fn text_of(status: GroupStatus) -> &'static str {
     match status {
         GroupStatus::Open => "y",
@@ -105,6 +108,28 @@ impl<C: Connect> Inner<C> {
             None => {
                 let is_fresh = |told| self.is_fresh(told);
                 self.there.lacks_group(name, is_fresh).then_some(None)
+            }
+        }
+    }
+
+    /// Asks for groups that are kept and that a list lacks which has come whole: what is kept of those that are gone goes, as no reader asks
+    /// for what the list does not show.  A list may lack more than is gone: what counts is what the server says of the group.
+    pub(super) async fn ask_for_unlisted(&self) {
+        let Some(is_unlisted) = self.there.unlisted() else {
+            return;
+        };
+        let names = self.keep.names_of(&is_unlisted).into_values();
+        for name in names.take(UNLISTED_ASKED_MAX) {
+            let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
+                continue;
+            };
+            let _turn = self.turns.wait(&Arc::from(&*name)).await;
+            match self.there.group(parsed).await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let _ = self.on_disk(move |keep| keep.remove_group(&name)).await;
+                }
+                Err(_) => return,
             }
         }
     }

@@ -58,6 +58,9 @@ pub use prefetch::{PrefetchLimits, Prefetched, THREADS_MAX};
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
+/// Whether a list has come that lacks groups is looked at so often.
+const LISTS_LOOKED_AT: Duration = Duration::from_secs(5);
+
 /// What readers asked for is written to the access log so often.
 const ACCESS_WRITTEN: Duration = Duration::from_secs(1);
 
@@ -272,8 +275,17 @@ impl<C: Connect> CServer<C> {
         tokio::join!(
             self.make_durable(),
             self.write_access_log_often(),
-            self.send_posts()
+            self.send_posts(),
+            self.let_gone_groups_go()
         );
+    }
+
+    /// What is kept of groups that are gone has no use.
+    async fn let_gone_groups_go(&self) {
+        loop {
+            tokio::time::sleep(LISTS_LOOKED_AT).await;
+            self.inner.ask_for_unlisted().await;
+        }
     }
 
     async fn make_durable(&self) {

@@ -65,7 +65,7 @@ pub struct Dropped {
 
 impl Keep {
     /// The names of the groups that match, by what stands for them in rows.
-    fn names_of(&self, matches: &dyn Fn(&str) -> bool) -> HashMap<u64, Box<str>> {
+    pub(crate) fn names_of(&self, matches: &dyn Fn(&str) -> bool) -> HashMap<u64, Box<str>> {
         let groups = self.groups.lock();
         let names = groups.names().filter(|name| matches(name));
         names

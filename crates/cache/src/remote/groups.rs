@@ -168,6 +168,16 @@ impl<C: Connect> One<C> {
         }
     }
 
+    /// The list, if it has been fetched whole since this was asked last; one that is empty, or has as many groups as it may, is none that shows
+    /// which are gone.
+    fn newly_whole(&self) -> Option<Arc<Listing>> {
+        // Whoever fetches one holds it: the next time.
+        let listing = self.listing.try_lock().ok()?.clone()?;
+        let is_new = self.is_newly_whole.swap(false, Ordering::AcqRel);
+        let groups = 1..self.common.settings.groups_max;
+        (is_new && groups.contains(&listing.rows.len())).then_some(listing)
+    }
+
     /// Keeps the list over a restart, where lists are kept and there is another than before; one that cannot be kept is the next time.
     /// Nobody waits for it who reads.
     pub(super) async fn put_away(&self) {
@@ -242,6 +252,7 @@ impl<C: Connect> One<C> {
             return self.with(listing, wants).await;
         }
         self.gone_followed.store(gone, Ordering::Release);
+        self.is_newly_whole.store(true, Ordering::Release);
         let put_by = match old {
             Some(_) => None,
             None => self.put_by().await,
@@ -351,6 +362,19 @@ impl<C: Connect> RServer<C> {
         if let Some(one) = self.numbering(name) {
             one.no_groups.remove(name);
         }
+    }
+
+    /// Whether a group is missing in the list of the server that its numbers come from, among the lists that have been fetched whole since
+    /// this was asked last; none: there are none.
+    pub(crate) fn unlisted(&self) -> Option<impl Fn(&str) -> bool + Send + Sync> {
+        let lists: Vec<_> = self.ones.iter().map(One::newly_whole).collect();
+        let is_missing = |lists: &[Option<Arc<Listing>>], name: &str| {
+            let at = self.routes.numbering(name);
+            let list = at.and_then(|at| lists.get(at)?.as_ref());
+            list.is_some_and(|list| !list.rows.contains_key(name))
+        };
+        let any = lists.iter().any(Option::is_some);
+        any.then_some(move |name: &str| is_missing(&lists, name))
     }
 
     /// Whether a listing that begins now gets lists that are there.

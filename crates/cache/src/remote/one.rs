@@ -67,6 +67,8 @@ pub(super) struct One<C: Connect> {
     pub(super) gone: AtomicU64,
     /// ... and so often before the last list that was fetched whole.
     pub(super) gone_followed: AtomicU64,
+    /// The list was fetched whole, and nobody has looked yet for what it lacks.
+    pub(super) is_newly_whole: AtomicBool,
     /// Message-ids that it said it does not have, and when.
     missing: Cache<Box<[u8]>, Instant>,
     /// Groups that it said it does not have.
@@ -133,6 +135,7 @@ impl<C: Connect> One<C> {
             unkept: Mutex::default(),
             gone: AtomicU64::new(0),
             gone_followed: AtomicU64::new(0),
+            is_newly_whole: AtomicBool::new(false),
             missing: Cache::new(MISSING_IDS_MAX),
             no_groups: Cache::new(MISSING_GROUPS_MAX),
             lines: LineLimit::default(),

@@ -11,6 +11,7 @@ use newsreel_service::{
 };
 use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, rig, whole_list};
 use crate::toy::To;
@@ -112,6 +113,33 @@ async fn a_group_that_is_gone_leaves_the_list_that_is_brought_up_to_date() {
     rig.to.asked();
     assert_eq!(after(61).await, 1);
     assert_eq!(rig.to.asked(), WHOLE);
+}
+
+/// What was kept of it stayed until somebody asked for it, which nobody does who does not see it.
+#[tokio::test(start_paused = true)]
+async fn a_group_that_has_left_the_list_leaves_what_is_kept() {
+    const NO_LIST: &str = "215 list\r\nother.group 1 1 y\r\n.\r\n";
+    for is_gone in [true, false] {
+        let rig = rig(5, REFRESH_S);
+        let mut tasks = JoinSet::new();
+        let tended = Arc::clone(&rig.here);
+        tasks.spawn(async move { tended.tend().await });
+        assert!(rig.read(2).await.unwrap());
+        whole_list(&rig.here).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        rig.to.0.lock().says = Some(("LIST ACTIVE", NO_LIST));
+        // A list may lack more than is gone: only what the group's server says counts.
+        rig.to.0.lock().is_without_group = is_gone;
+        whole_list(&rig.here).await.unwrap();
+        rig.to.asked();
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(rig.here.keep().group("misc.test").is_none(), is_gone);
+        // Once for each list.
+        let asked = rig.to.asked();
+        let groups = asked.iter().filter(|it| *it == "GROUP misc.test");
+        assert_eq!(groups.count(), 1);
+        tasks.shutdown().await;
+    }
 }
 
 /// Newsreaders ask again and again for groups that are gone: each time it was two commands.

@@ -1,5 +1,6 @@
 //! GROUP: selects a group (RFC 3977 section 6.1.1).
 
+use newsreel_net::access::Grant;
 use newsreel_service::{GroupInfo, NewsService};
 use newsreel_wire::GroupName;
 use newsreel_wire::nntp::line::Command;
@@ -8,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{Core, Selected};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
+
+const NO_GROUP: &str = "411 No such newsgroup\r\n";
 
 /// Of the reply, and of LISTGROUP's.
 pub(super) const CODE: &[u8] = b"211 ";
@@ -48,16 +51,16 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    // What may not be read is not told to be there.
-    let is_readable = core.grant.reads(name.as_str());
-    let not_yet = |core: &Core<S, Io>| core.not_yet(|grant| grant.reads(name.as_str()));
-    if !is_readable && let Some(line) = not_yet(core) {
+    // What may not be read is not told to be there: nobody is asked for it, so that no fault tells it from what is not.
+    let reads = |grant: &Grant| grant.reads(name.as_str());
+    if !reads(&core.grant) {
+        let line = core.not_yet(reads).unwrap_or(NO_GROUP);
         core.reply(line);
         return None;
     }
     match core.service.group(name).await {
-        Ok(Some(info)) if is_readable => return Some(info),
-        Ok(_) => core.reply("411 No such newsgroup\r\n"),
+        Ok(Some(info)) => return Some(info),
+        Ok(None) => core.reply(NO_GROUP),
         Err(error) => core.reply_error(&error),
     }
     None

@@ -4,6 +4,7 @@
 //! What nobody has written is told as a server elsewhere says it.  Where none does it is not kept: LIST answers 503 and CAPABILITIES
 //! does not name it.
 
+use bytes::Bytes;
 use newsreel_service::posting::Moderators;
 use newsreel_wire::{GroupName, Wildmat};
 use serde::{Deserialize, Serialize};
@@ -88,9 +89,20 @@ fn is_pattern(entry: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) keyword: &'static str,
-    pub(crate) lines: Vec<String>,
-    /// Whether a wildmat may say which lines.
-    pub(crate) by_wildmat: bool,
+    /// In wire form; empty: it is not kept.
+    pub(crate) lines: Bytes,
+    pub(crate) names: Names,
+}
+
+/// What the lines of a keyword name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// No groups.
+    Nothing,
+    /// A group each; a wildmat may say which.
+    Groups,
+    /// Patterns that match groups, in that column.
+    Patterns { at: usize },
 }
 
 /// The texts, ready to be listed.
@@ -101,10 +113,14 @@ impl Lists {
     /// From sound values; `moderators` is `moderation.moderators`.
     #[must_use]
     pub fn new(config: &ListsConfig, moderators: &[String]) -> Self {
-        let kept = |keyword, lines| Kept {
+        let kept = |keyword, names, lines: Vec<String>| Kept {
             keyword,
-            lines,
-            by_wildmat: false,
+            lines: lines
+                .iter()
+                .map(|line| format!("{line}\r\n"))
+                .collect::<String>()
+                .into(),
+            names,
         };
         let distributions = config.distributions.iter().filter_map(|entry| {
             let (name, meaning) = distribution(entry)?;
@@ -117,18 +133,23 @@ impl Lists {
             false => line.to_owned(),
         };
         Self([
-            kept("DISTRIB.PATS", config.distrib_pats.clone()),
-            kept("DISTRIBUTIONS", distributions.collect()),
+            kept(
+                "DISTRIB.PATS",
+                Names::Patterns { at: 1 },
+                config.distrib_pats.clone(),
+            ),
+            kept("DISTRIBUTIONS", Names::Nothing, distributions.collect()),
             kept(
                 "MODERATORS",
+                Names::Patterns { at: 0 },
                 moderators.lines().map(|line| stuffed(&line)).collect(),
             ),
-            kept("MOTD", config.motd.lines().map(stuffed).collect()),
-            Kept {
-                keyword: "SUBSCRIPTIONS",
-                lines: config.subscriptions.clone(),
-                by_wildmat: true,
-            },
+            kept(
+                "MOTD",
+                Names::Nothing,
+                config.motd.lines().map(stuffed).collect(),
+            ),
+            kept("SUBSCRIPTIONS", Names::Groups, config.subscriptions.clone()),
         ])
     }
 
@@ -189,10 +210,10 @@ mod tests {
         };
         let lists = Lists::new(&config, &list(&[".x:a@b.example"]));
         assert!(lists.offers("MOTD") && lists.offers("MODERATORS"));
-        assert_eq!(lists.find(b"motd").unwrap().lines, [".."]);
+        assert_eq!(lists.find(b"motd").unwrap().lines, "..\r\n");
         assert_eq!(
             lists.find(b"moderators").unwrap().lines,
-            ["..x:a@b.example"]
+            "..x:a@b.example\r\n"
         );
     }
 }

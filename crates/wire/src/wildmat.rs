@@ -202,6 +202,39 @@ impl Wildmat {
         if own.len() >= outer.len() { own } else { outer }
     }
 
+    /// What is left of another wildmat's text without the patterns that surely match nothing that this one does; none: nothing that matches,
+    /// or it is no wildmat.
+    #[must_use]
+    pub fn shows_of(&self, text: &str) -> Option<String> {
+        let (mut left, mut matches) = (Vec::new(), false);
+        let mut rest = Some(text);
+        while let Some(from) = rest {
+            let bare = from.strip_prefix(['!', '@']);
+            let (pattern, after) = Pattern::parse(bare.unwrap_or(from), Some(',')).ok()?;
+            if self.meets(&pattern) {
+                matches |= bare.is_none();
+                let end = after.map_or(from.len(), |after| from.len() - after.len() - 1);
+                left.push(from.get(..end)?);
+            }
+            rest = after;
+        }
+        matches.then(|| left.join(","))
+    }
+
+    /// Whether there may be a text that both match.
+    fn meets(&self, other: &Pattern) -> bool {
+        let decides = self.patterns.iter().find_map(|(verdict, own)| {
+            let is_match = *verdict == Verdict::Match;
+            let decides = match is_match {
+                true => own.meets(other),
+                false => own.takes_all_of(other),
+            };
+            decides.then_some(is_match)
+        });
+        let outer = self.within.as_ref();
+        decides == Some(true) && outer.is_none_or(|outer| outer.meets(other))
+    }
+
     /// The text of a wildmat that matches the same; none: it is within another, and no one text says both.
     #[must_use]
     pub fn as_one(&self) -> Option<&str> {
@@ -237,6 +270,38 @@ impl Pattern {
             Self::Prefix(prefix) => other.prefix().starts_with(prefix.as_str()),
             Self::Exact(_) | Self::General(_) => self == other,
         }
+    }
+
+    /// Whether there may be a text that both match.
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(text), it) | (it, Self::Exact(text)) => it.matches(text),
+            _ => {
+                let (own, its) = (self.front(), other.front());
+                own.starts_with(&its) || its.starts_with(&own)
+            }
+        }
+    }
+
+    /// Whether it surely matches all that another one does.
+    fn takes_all_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Exact(text)) => self.matches(text),
+            (Self::Prefix(prefix), _) => other.front().starts_with(prefix.as_str()),
+            _ => self.covers(other),
+        }
+    }
+
+    /// The same as the prefix, also of what has more than a run behind it.
+    fn front(&self) -> String {
+        let Self::General(items) = self else {
+            return self.prefix().to_owned();
+        };
+        let plain = items.iter().map_while(|item| match item {
+            Item::One(char) => Some(*char),
+            _ => None,
+        });
+        plain.collect()
     }
 
     /// What every text that it matches begins with.
@@ -676,5 +741,33 @@ mod tests {
                 let _ = wildmat.verdict(&text);
             }
         }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_wildmat_names_nothing_that_is_hidden() {
+        for (outer, text, left) in [
+            ("*", "a.*,!a.b", Some("a.*,!a.b")),
+            ("misc.*", "*", Some("*")),
+            ("misc.*", "private.*", None),
+            ("misc.*", "misc.test", Some("misc.test")),
+            ("misc.*", "m*", Some("m*")),
+            ("misc.*", "misc.a.*,private.b,!private.c", Some("misc.a.*")),
+            ("misc.*", "*,!private.c,@misc.x", Some("*,@misc.x")),
+            ("*,!private.*", "private.*", None),
+            ("*,!private.*", "private.?*,x\\,y", Some("x\\,y")),
+            ("*,!private.*", "private.test", None),
+            ("*,!private.*,private.open", "private.*", Some("private.*")),
+            ("misc.test", "misc.[a-z]*", Some("misc.[a-z]*")),
+            ("misc.test", "misc.other", None),
+            ("misc.*", "!misc.test", None),
+            ("misc.*", "misc.[", None),
+        ] {
+            let outer = Wildmat::parse(outer).unwrap();
+            let shown = outer.shows_of(text);
+            assert_eq!(shown.as_deref(), left, "{} {text}", outer.as_str());
+        }
+        let inner = Wildmat::parse("*,!b.*").unwrap();
+        let inner = inner.within(&Wildmat::parse("a.*,b.*").unwrap());
+        assert_eq!(inner.shows_of("a.x,b.x,c.x").as_deref(), Some("a.x"));
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
-use crate::lists::Kept;
+use crate::lists::{Kept, Names};
 use crate::spec::{Needs, Spec};
 
 /// What CAPABILITIES has one line for.
@@ -187,7 +187,8 @@ where
     Ok(())
 }
 
-/// What the configuration says of this site, or a server elsewhere where it says nothing.
+/// What the configuration says of this site, or a server elsewhere where it says nothing; of groups, and of patterns that match groups, what
+/// may be read.
 async fn site<S, Io>(
     core: &mut Core<S, Io>,
     kept: &Kept,
@@ -198,32 +199,17 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let wildmat = match argument.map(Wildmat::parse_argument).transpose() {
-        Ok(wildmat) if wildmat.is_none() || kept.by_wildmat => wildmat,
+        Ok(wildmat) if wildmat.is_none() || kept.names == Names::Groups => wildmat,
         _ => {
             core.reply("501 Unknown LIST argument\r\n");
             return Ok(());
         }
     };
-    if kept.lines.is_empty() {
-        return site_elsewhere(core, kept, wildmat).await;
-    }
-    let lines = kept.lines.iter().map(String::as_str);
-    let takes = |line: &&str| wildmat.as_ref().is_none_or(|wildmat| wildmat.matches(line));
-    list_lines(core, lines.filter(takes));
-    Ok(())
-}
-
-/// What a server elsewhere says of its site; of groups those that may be read.
-async fn site_elsewhere<S, Io>(
-    core: &mut Core<S, Io>,
-    kept: &Kept,
-    wildmat: Option<Wildmat>,
-) -> Result<(), End>
-where
-    S: NewsService,
-    Io: AsyncRead + AsyncWrite + Unpin + Send,
-{
-    let lines = match core.service.site_list(kept.keyword).await {
+    let lines = match kept.lines.is_empty() {
+        false => Ok(Some(kept.lines.clone())),
+        true => core.service.site_list(kept.keyword).await,
+    };
+    let lines = match lines {
         Ok(Some(lines)) => lines,
         Ok(None) => {
             core.reply("503 Not kept here\r\n");
@@ -234,18 +220,7 @@ where
             return Ok(());
         }
     };
-    let lines = match (&core.grant.read, kept.by_wildmat) {
-        (Some(readable), true) => {
-            let shown = match wildmat {
-                Some(wildmat) => wildmat.within(readable),
-                None => readable.clone(),
-            };
-            lines_of(&lines, &shown)
-        }
-        // Who may only post is shown none.
-        (None, true) => Bytes::new(),
-        (_, false) => lines,
-    };
+    let lines = shown_of(lines, kept.names, wildmat, core.grant.read.as_ref());
     core.reply("215 List follows\r\n");
     scratch_of(&mut core.scratch).parts.push(lines);
     core.send_parts().await?;
@@ -253,14 +228,60 @@ where
     Ok(())
 }
 
-/// The lines that match.
-fn lines_of(lines: &[u8], shown: &Wildmat) -> Bytes {
-    let is_shown = |line: &&[u8]| {
-        let text = std::str::from_utf8(line.trim_ascii_end());
-        text.is_ok_and(|text| shown.matches(text))
-    };
+/// Of lines those that match, as far as they may be told to who may read these groups.
+fn shown_of(
+    lines: Bytes,
+    names: Names,
+    wildmat: Option<Wildmat>,
+    readable: Option<&Wildmat>,
+) -> Bytes {
+    match (readable, names) {
+        (_, Names::Nothing) => lines,
+        // Who may only post is shown none.
+        (None, _) => Bytes::new(),
+        (Some(readable), Names::Groups) => {
+            let shown = match wildmat {
+                Some(wildmat) => wildmat.within(readable),
+                None => readable.clone(),
+            };
+            lines_of(&lines, |line| shown.matches(line).then(|| line.to_owned()))
+        }
+        (Some(readable), Names::Patterns { .. }) if readable.matches_all() => lines,
+        (Some(readable), Names::Patterns { at }) => {
+            lines_of(&lines, |line| line_shown(line, at, readable))
+        }
+    }
+}
+
+/// What is left of each line.
+fn lines_of(lines: &[u8], left: impl Fn(&str) -> Option<String>) -> Bytes {
     let each = lines.split_inclusive(|octet| *octet == b'\n');
-    each.filter(is_shown).collect::<Vec<_>>().concat().into()
+    let mut out = Vec::with_capacity(lines.len());
+    for line in each {
+        let text = std::str::from_utf8(line.trim_ascii_end()).ok();
+        if let Some(line) = text.and_then(&left) {
+            out.extend_from_slice(line.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    out.into()
+}
+
+/// What is left of a line of columns with colons between them, whose column `at` is a wildmat and whose last is none: the patterns that may
+/// match a group that may be read; none: there are none.
+fn line_shown(line: &str, at: usize, readable: &Wildmat) -> Option<String> {
+    let (rest, last) = line.rsplit_once(':')?;
+    let mut columns: Vec<&str> = rest.splitn(at + 1, ':').collect();
+    let wildmat = columns.pop().filter(|_| columns.len() == at)?;
+    // A line that begins with a dot has one more in wire form.
+    let (dot, wildmat) = match wildmat.strip_prefix('.') {
+        Some(plain) if at == 0 => (".", plain),
+        _ => ("", wildmat),
+    };
+    let shown = readable.shows_of(wildmat)?;
+    let dot = if shown.starts_with('.') { dot } else { "" };
+    let front: String = columns.iter().map(|column| format!("{column}:")).collect();
+    Some(format!("{front}{dot}{shown}:{last}"))
 }
 
 fn list_lines<'l, S, Io>(core: &mut Core<S, Io>, lines: impl Iterator<Item = &'l str>)
@@ -410,4 +431,38 @@ pub(super) fn write_description(row: &GroupRow<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(row.name.as_bytes());
     out.push(b'\t');
     out.extend_from_slice(row.description.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_patterns_names_none_that_match_hidden_groups_alone() {
+        let readable = Wildmat::parse("misc.*,.dot").unwrap();
+        for (at, line, shown) in [
+            (0, "misc.*:a@b.example", Some("misc.*:a@b.example")),
+            (0, "private.*:a@b.example", None),
+            (0, "*:%s@b.example", Some("*:%s@b.example")),
+            (
+                0,
+                "misc.a,private.b:a@b.example",
+                Some("misc.a:a@b.example"),
+            ),
+            (
+                0,
+                "..dot,misc.a:a@b.example",
+                Some("..dot,misc.a:a@b.example"),
+            ),
+            (0, "..hidden,misc.a:a@b.example", Some("misc.a:a@b.example")),
+            (0, "no line", None),
+            (1, "10:misc.*:world", Some("10:misc.*:world")),
+            (1, "10:private.*:local", None),
+            (1, "10:misc.[a:b]*,private.*:x", Some("10:misc.[a:b]*:x")),
+            (1, "misc.*:world", None),
+        ] {
+            let shown = shown.map(str::to_owned);
+            assert_eq!(line_shown(line, at, &readable), shown, "{line}");
+        }
+    }
 }

@@ -86,7 +86,7 @@ pub struct CacheConfig {
     pub offline: bool,
     /// Whether no more is shown of groups while it is offline than articles that are kept: lists of numbers, overview, the article before
     /// and behind, the counts of GROUP and LIST COUNTS and what GROUP selects. What can be read is seen so at once; but newsreaders mark what is missing there as read or
-    /// expired, and some never show it again.
+    /// expired, and some never show it again. Not for a cache that another cache reads from, which takes what is missing for cancelled.
     pub offline_kept_only: bool,
     /// Posts that wait until the servers that they are for can be asked, octets. 0: none do; what cannot be sent at once is not
     /// taken.

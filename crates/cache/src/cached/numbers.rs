@@ -9,7 +9,7 @@ use newsreel_service::{
 };
 use newsreel_wire::overview::message_id;
 use newsreel_wire::range::parse_number;
-use newsreel_wire::{ArticleNumber, GroupId};
+use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
 use tokio::time::Instant;
 
 use super::Inner;
@@ -225,11 +225,11 @@ impl<C: Connect> Inner<C> {
         }
     }
 
-    /// Whether enough is known of a range to tell it, however old.
-    fn is_told(&self, blocks: &Blocks, range: Numbers, need: Need) -> bool {
-        let now = self.there.now();
+    /// Whether enough is known of a range to tell it, however old, and whatever the clock showed.
+    fn is_told(blocks: &Blocks, range: Numbers, need: Need) -> bool {
+        const END: UnixTime = UnixTime(u64::MAX);
         let missing = span(blocks, range, |block, places| match need {
-            Need::Numbers => places & !block.covered(now, u64::MAX),
+            Need::Numbers => places & !block.covered(END, u64::MAX),
             Need::Lines | Need::Ids => places & !block.asked(),
             Need::Nothing => 0,
         });
@@ -276,7 +276,7 @@ impl<C: Connect> Inner<C> {
             return self.known_of_kept(name, range).await.map(Some);
         }
         let blocks = self.blocks(name, range).await?;
-        if self.stale(&blocks, range, need).is_none() && self.is_told(&blocks, range, need) {
+        if self.stale(&blocks, range, need).is_none() && Self::is_told(&blocks, range, need) {
             let is_kept = true;
             return Ok(Some(Known { blocks, is_kept }));
         }
@@ -299,7 +299,7 @@ impl<C: Connect> Inner<C> {
                 }
             }
         }
-        let (is_told, is_kept) = (self.is_told(&blocks, range, need), false);
+        let (is_told, is_kept) = (Self::is_told(&blocks, range, need), false);
         Ok(is_told.then_some(Known { blocks, is_kept }))
     }
 

@@ -672,6 +672,13 @@ async fn what_was_told_in_the_future_is_old() {
     assert_eq!(rig.group().await.unwrap().count, 8);
     assert_eq!(rig.overview().await.len(), 8);
     assert!(!rig.read(4).await.unwrap());
+    // It is told all the same where nobody can be asked.
+    rig.clock.set(WallTime {
+        secs: secs - 86_400,
+        nanos: 0,
+    });
+    rig.to.0.lock().is_down = true;
+    assert_eq!(rig.numbers().await.len(), 8);
 }
 
 #[tokio::test(start_paused = true)]

@@ -269,7 +269,7 @@ fn session_of(config: &Config, started: &Config, metrics: &Arc<Metrics>) -> Arc<
 }
 
 /// Paths whose values differ between two configurations.
-fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
+pub(super) fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
     let (old, new) = (old.values()?, new.values()?);
     let mut paths = Vec::new();
     for (section, value) in &new {

@@ -721,7 +721,7 @@ fn what_is_kept_is_listed_and_dropped() {
 }
 
 /// Asks a caching server something.
-fn cache_said(cache: &Cache, words: &[&str]) -> Result<String, String> {
+pub(crate) fn cache_said(cache: &Cache, words: &[&str]) -> Result<String, String> {
     let mut command = newsreel();
     command.arg("cache").args(words).arg("--directory");
     command.arg(cache.folder.path().join("cache"));
@@ -887,8 +887,15 @@ fn the_policy_is_another_one_after_sighup() {
     assert!(stats().contains("lfua, wants"), "{}", stats());
     write("gdsf");
     server.signal("HUP");
-    until("configuration read again");
+    // What was typed is no difference.
+    until("needs_restart=[]");
     assert!(stats().contains("gdsf, wants"), "{}", stats());
+    // What is not taken over is named.
+    let rule = "[[access]]\nname = \"all\"\naddresses = [\"local\"]\nread = \"misc.*\"\n";
+    let others = format!("[cache]\npolicy = \"gdsf\"\noctets = 1_000_000_000\n{rule}");
+    replace_file(&RealDisk, &file, others.as_bytes()).unwrap();
+    server.signal("HUP");
+    until("needs_restart=[\"access\", \"cache.octets\"]");
     write("lru");
     server.signal("HUP");
     until("configuration cannot be used");

@@ -7,7 +7,7 @@ use std::thread::spawn;
 
 use newsreel_host::{RealDisk, replace_file};
 
-use crate::caching::{Cache, body_of, id, post, read};
+use crate::caching::{Cache, body_of, cache_said, id, post, read};
 use crate::client::NewsClient;
 use crate::spool::{Spool, newsreel, said};
 
@@ -52,19 +52,39 @@ const ASKED: &[&str] = &[
     "OVER <2@t.example>",
     "HDR Subject <2@t.example>",
     "XHDR Subject <2@t.example>",
+    "XPAT Subject <2@t.example> *",
+    "XGTITLE *",
+    "XGTITLE private.*",
+    "LIST SUBSCRIPTIONS",
+    "LIST SUBSCRIPTIONS private.*",
+    "LIST MODERATORS",
+    "LIST DISTRIB.PATS",
     "GROUP misc.test",
     "OVER 1-",
     "HDR Xref 1-",
     "ARTICLE <3@t.example>",
     "HEAD <3@t.example>",
+    "XPAT Subject 1- *",
+    "NEXT",
+    "LAST",
 ];
+
+/// What the server itself tells of groups and of patterns that match some.
+const LISTS: &str = r#"
+[lists]
+subscriptions = ["misc.test", "private.test"]
+distrib_pats = ["10:private.*:local", "5:misc.*:world"]
+
+[moderation]
+moderators = ["private.*:ada@example.org", "misc.*:%s@example.org"]
+"#;
 
 /// The first line of an answer without what only its reader is told, and the lines of its block.
 fn answer(client: &mut NewsClient, command: &str) -> (String, Vec<String>) {
     let code = client.ask(command)[..3].to_owned();
     let is_block = matches!(
         &*code,
-        "215" | "220" | "221" | "222" | "224" | "225" | "230" | "231"
+        "215" | "220" | "221" | "222" | "224" | "225" | "230" | "231" | "282"
     );
     let lines = if is_block { client.block() } else { Vec::new() };
     (code, lines)
@@ -84,7 +104,7 @@ fn log_in(client: &mut NewsClient, name: &str) {
 #[test]
 fn the_rules_in_front_of_a_cache_are_those_of_a_server() {
     let login = "[login]\nfailures_max = 0\n";
-    let spool = Spool::with(&(Spool::changed(&[]) + login + RULES));
+    let spool = Spool::with(&(Spool::changed(&[]) + login + LISTS + RULES));
     let upstream = spool.serve();
     for group in ["misc.test", "private.test"] {
         spool.text(&["group", "add", group]);
@@ -185,8 +205,34 @@ fn the_rules_in_front_of_a_cache_are_those_of_a_server() {
     }
     assert!(given > 10, "what is permitted is there: {here:?}");
     assert_eq!(here.last().unwrap().1.0, "441");
-    server.stop();
+    // While the server is not asked, or is away, a group that is kept is as one that nobody knows.
+    let switched = cache_said(&cache, &["offline", "on"]).unwrap();
+    assert!(switched.starts_with("offline"), "{switched}");
+    gives_nothing_away(server.address);
+    cache_said(&cache, &["offline", "off"]).unwrap();
     upstream.stop();
+    gives_nothing_away(server.address);
+    server.stop();
+}
+
+/// Whoever asks a cache whose server is not asked learns nothing of the private group that it keeps.
+fn gives_nothing_away(address: SocketAddr) {
+    for command in ASKED {
+        // An article that cannot be had ends the connection.
+        let mut client = NewsClient::connect(address);
+        client.ask("GROUP misc.test");
+        let said = answer(&mut client, command);
+        let all = said.1.concat();
+        let is_public =
+            |line: &String| !line.contains("private.test") || line.contains("misc.test");
+        let is_silent = said.1.iter().all(is_public) && !all.contains(&body_of(2));
+        assert!(is_silent, "{command}: {said:?}");
+        if command.ends_with("private.test") || command.ends_with("private.*") {
+            let unknown = command.replace("private.", "unknown.");
+            let mut other = NewsClient::connect(address);
+            assert_eq!(answer(&mut other, &unknown), said, "{command}");
+        }
+    }
 }
 
 /// The second cache reads from the first as from any server: numbers, posts, cancels, new groups and those that are gone go through

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use newsreel_host::{Disk as _, RealDisk};
 use newsreel_testkit::free_ports;
 
 use crate::caching::{body_of, figures, id};
@@ -233,5 +234,8 @@ fn another_upstream_server_that_is_away_does_not_keep_it_from_starting() {
     command.args(["serve", "--config"]).arg(spool.config());
     let error = said(in_vain(command)).unwrap_err();
     assert!(error.contains("`newsreel cache --renumber`"), "{error}");
+    // The next start would take a server that never served for one that was killed.
+    let running = spool.folder().join("newsreel-cache/running");
+    assert!(!RealDisk.exists(&running).unwrap());
     there.stop();
 }

@@ -155,7 +155,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(Verb::Simulate(args)) => return simulate::run_command(args),
         None => {}
     }
-    let mut config = config::load_of_cache(args.config.as_deref(), args.directory.as_deref())?;
+    let written = config::load_of_cache(args.config.as_deref(), args.directory.as_deref())?;
+    let mut config = written.clone();
     args.apply(&mut config);
     if let Some((_, right)) = config.listen.problems().first() {
         bail!("--listen: {right}");
@@ -171,5 +172,5 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     config.cache.directory = std::path::absolute(&config.cache.directory)?;
     // Users of its own, and the socket by which it is asked.
     config.server.spool.clone_from(&config.cache.directory);
-    caching::run(config, args.renumber, Arc::new(RealClock::new()))
+    caching::run(config, written, args.renumber, Arc::new(RealClock::new()))
 }

@@ -16,7 +16,7 @@ use crate::control::cache_request::CacheRequest;
 use crate::control::request::Request;
 use crate::control::server::Answers;
 use crate::server::front::Front as _;
-use crate::server::running::{bans, connections, sessions};
+use crate::server::running::{bans, connections, differences, sessions};
 use crate::server::{kept, offline, waiting_posts};
 
 impl Caching {
@@ -73,7 +73,8 @@ impl Caching {
         })
     }
 
-    /// Reads the configuration again, of which the policy is taken over.
+    /// Reads the configuration again, of which the policy is taken over.  What else the file says otherwise than at the start needs a
+    /// restart.
     pub(super) fn reload(&self) -> Result<Value, String> {
         let Some(file) = &self.config.file else {
             return Err("there is no configuration file to read again".to_owned());
@@ -90,9 +91,12 @@ impl Caching {
         } else {
             Vec::new()
         };
-        tracing::info!(target: "newsreel::server", policy = policy.name(), ?changed,
+        let needs_restart = differences(&self.written, &config);
+        let mut needs_restart = needs_restart.map_err(|error| crate::output::chain(&error))?;
+        needs_restart.retain(|key| key != "cache.policy");
+        tracing::info!(target: "newsreel::server", policy = policy.name(), ?changed, ?needs_restart,
             "configuration read again; of other keys what has changed is in force after a restart only");
-        Ok(json!({"changed": changed, "needs_restart": [], "file": file}))
+        Ok(json!({"changed": changed, "needs_restart": needs_restart, "file": file}))
     }
 
     /// Answers what is asked of caching servers alone.

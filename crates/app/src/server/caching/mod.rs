@@ -49,6 +49,8 @@ pub(super) struct Caching {
     pub(super) metrics: Arc<Metrics>,
     log: Arc<LogWriter>,
     pub(super) config: Config,
+    /// What the configuration file said at the start, without what was typed.
+    written: Box<Config>,
     addresses: Vec<SocketAddr>,
     pub(super) started: Instant,
 }
@@ -73,13 +75,18 @@ impl Front for Caching {
     }
 }
 
-/// Runs a caching server until it is told to stop; `may_renumber`: the numbers of groups may be those of other servers than
-/// before.
-pub(crate) fn run(config: Config, may_renumber: bool, clock: Arc<dyn Clock>) -> Result<()> {
+/// Runs a caching server until it is told to stop; `written` is its configuration without what was typed, and `may_renumber` says that the
+/// numbers of groups may be those of other servers than before.
+pub(crate) fn run(
+    config: Config,
+    written: Config,
+    may_renumber: bool,
+    clock: Arc<dyn Clock>,
+) -> Result<()> {
     let logging = begin_logging(&config)?;
     let log = logging.out();
     let listen = config.listen.clone();
-    let result = run_logged(config, may_renumber, &clock, logging);
+    let result = run_logged((config, written), may_renumber, &clock, logging);
     if result.is_err() {
         inherited::refuse(&listen);
     }
@@ -89,7 +96,7 @@ pub(crate) fn run(config: Config, may_renumber: bool, clock: Arc<dyn Clock>) -> 
 }
 
 fn run_logged(
-    config: Config,
+    (config, written): (Config, Config),
     may_renumber: bool,
     clock: &Arc<dyn Clock>,
     logging: Logging,
@@ -131,6 +138,7 @@ fn run_logged(
             log: logging.out(),
             addresses: doors.listeners.addresses(),
             config,
+            written: Box::new(written),
             started: Instant::now(),
         }
     };
@@ -198,6 +206,7 @@ pub(super) async fn open_beside(
         log: part.log,
         addresses: part.addresses,
         config: config.clone(),
+        written: Box::new(config.clone()),
         started: Instant::now(),
     };
     let control = ControlSocket::bind(disk, directory)

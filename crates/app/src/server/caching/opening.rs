@@ -45,7 +45,8 @@ pub(super) async fn service_of(
             folder.display()
         )
     })?;
-    let not_before = after_a_kill(disk.as_ref(), folder)?;
+    let running = folder.join(RUNNING);
+    let not_before = after_a_kill(disk.as_ref(), &running)?;
     let servers = servers(config, disk, not_before);
     let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
     let routes = servers.iter().map(|(_, route)| route.clone()).collect();
@@ -66,19 +67,18 @@ pub(super) async fn service_of(
         let log_octets = config.cache.access_log_octets;
         service.note_access(AccessLog::new(disk, folder, log_octets));
     }
+    // A start that is refused is no kill for the next one.
+    replace_file(disk.as_ref(), &running, b"")?;
     Ok((service, pools))
 }
 
-/// Notes that a server runs; when it may connect to those elsewhere, where that is not at once: connections of one that was killed
-/// count there for a moment.
-fn after_a_kill(disk: &dyn Disk, folder: &Path) -> Result<Option<Instant>> {
-    let running = folder.join(RUNNING);
-    if disk.exists(&running)? {
+/// When a server may connect to those elsewhere, where that is not at once: connections of one that was killed count there for a moment.
+fn after_a_kill(disk: &dyn Disk, running: &Path) -> Result<Option<Instant>> {
+    if disk.exists(running)? {
         let seconds = AFTER_A_KILL.as_secs();
         tracing::info!(target: "newsreel::server", seconds, "the last server here was killed: those elsewhere are asked after a moment");
         return Ok(Some(Instant::now() + AFTER_A_KILL));
     }
-    replace_file(disk, &running, b"")?;
     Ok(None)
 }
 

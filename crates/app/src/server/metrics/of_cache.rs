@@ -160,18 +160,20 @@ impl Caching {
             .service
             .queue()
             .map(|queue| waiting_posts::figures(queue));
-        let posts = |key: &str| {
-            posts
-                .as_ref()
-                .and_then(|posts| posts[key].as_u64())
-                .unwrap_or(0)
-        };
         page.gauge(
             "newsreel_cache_posts",
             "Posts in the queue, and those that a server refused.",
         );
-        page.value(&[("standing", "all")], posts("waiting"));
-        page.value(&[("standing", "refused")], posts("refused"));
+        for (standing, key) in [("all", "waiting"), ("refused", "refused")] {
+            // Of a queue that cannot be read nothing is known; where none may wait, none do.
+            let count = match &posts {
+                Some(posts) => posts[key].as_u64(),
+                None => Some(0),
+            };
+            if let Some(count) = count {
+                page.value(&[("standing", standing)], count);
+            }
+        }
         page.gauge(
             "newsreel_cache_upstream_connections",
             "Connections to upstream servers.",

@@ -324,6 +324,7 @@ impl Queue {
             self.hold(&offered);
             self.waiting.push(Item::new(offered, false));
         }
+        self.was_full |= !self.has_room();
     }
 
     /// Whether an article is open and named in the place, and not in memory.
@@ -355,6 +356,7 @@ impl Queue {
         if self.in_log.remove(&offered.sequence) || self.lacks(offered.sequence) {
             self.hold(&offered);
             self.waiting.push(Item::new(offered, false));
+            self.was_full |= !self.has_room();
         }
     }
 

@@ -671,7 +671,7 @@ async fn what_is_new_goes_before_a_backlog() {
 async fn a_backlog_goes_window_by_window_and_each_by_group() {
     const ALL: usize = 120;
     const WINDOWS: usize = 4;
-    let feed = "connections = 1\nby_group = true\narticles_max = 30";
+    let feed = "connections = 1\nby_group = true\narticles_max = 30\nwindow = 8";
     for (how, more) in [
         ("away", ""),
         ("paused", ""),

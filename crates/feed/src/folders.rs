@@ -18,22 +18,19 @@ pub(crate) fn folder_of(spool: &Path, peer: &PeerConfig, feed: &FeedConfig) -> P
     }
 }
 
-/// Feeds that would write over what others write, whose paths are not the same by their letters, which [`crate::problems`] tells: key and
-/// what would be right.  Paths are whole.  Waits for the disk.
+/// Feeds that would write over what others write, whatever their paths are by their letters: key and what would be right.  Paths are whole.
+/// Waits for the disk.
 #[must_use]
 pub fn shared_places(peers: &[PeerConfig], disk: &dyn Disk, spool: &Path) -> Vec<(String, String)> {
-    let (mut problems, mut before) = (Vec::new(), Vec::<(&FeedConfig, FeedConfig)>::new());
+    let (mut problems, mut before) = (Vec::new(), Vec::<FeedConfig>::new());
     for (at, peer) in peers.iter().enumerate() {
         for (place, feed) in peer.feed.iter().enumerate() {
             let real = with_real_places(disk, spool, peer, feed);
-            let others = before
-                .iter()
-                .filter(|(other, _)| feed.shares_with(other).is_none());
-            let shared = { others }.find_map(|(_, other)| real.shares_with(other));
+            let shared = before.iter().find_map(|other| real.shares_with(other));
             if let Some((key, right)) = shared {
                 problems.push((format!("[{at}].feed[{place}].{key}"), right.to_owned()));
             }
-            before.push((feed, real));
+            before.push(real);
         }
     }
     problems

@@ -387,8 +387,7 @@ fn look_as(file: &Path, origin: Origin) -> Result<(Config, Problems)> {
         config = settled(config, file)?;
     }
     if origin == Origin::Written {
-        problems.list.extend(shared_places(&config));
-        problems.list.sort();
+        find_shared_places(&config, &mut problems);
     }
     Ok((config, problems))
 }
@@ -406,12 +405,12 @@ pub(crate) fn load_again(file: &Path) -> Result<Config> {
     }
     let (config, mut problems) = from_octets(octets, file, Origin::Written)?;
     let config = settled(config, file)?;
-    problems.list.extend(shared_places(&config));
+    find_shared_places(&config, &mut problems);
     problems.none_or(config)
 }
 
-/// Feeds that write to one place under two names of it.
-fn shared_places(config: &Config) -> Vec<Problem> {
+/// Finds feeds that write to one place under two names of it; those under one are told already.
+fn find_shared_places(config: &Config, problems: &mut Problems) {
     let disk = &newsreel_host::RealDisk;
     let shared = newsreel_feed::shared_places(&config.peer, disk, &config.server.spool);
     let problem = |(key, right): (String, String)| {
@@ -425,7 +424,9 @@ fn shared_places(config: &Config) -> Vec<Problem> {
             right,
         }
     };
-    shared.into_iter().map(problem).collect()
+    problems.list.extend(shared.into_iter().map(problem));
+    problems.list.sort();
+    problems.list.dedup();
 }
 
 /// Whether a file has nothing but white space, behind a mark of its encoding perhaps.

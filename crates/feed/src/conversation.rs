@@ -112,6 +112,11 @@ impl Conversation {
         }
     }
 
+    /// How articles are offered.
+    pub(crate) const fn manner(&self) -> Manner {
+        self.manner
+    }
+
     /// How many more articles may be offered now.
     pub(crate) fn room(&self) -> usize {
         let under_way = self.asked.len() + self.wanted.len();
@@ -154,6 +159,17 @@ impl Conversation {
         };
         command(verb, &item, out);
         self.asked.push_back((asked, item));
+    }
+
+    /// What was offered by IHAVE, and the peer has not answered for.
+    pub(crate) fn offered_by_ihave(&self) -> Option<&Item> {
+        let last = self.asked.back();
+        last.and_then(|(asked, item)| (*asked == Asked::Ihave).then_some(item))
+    }
+
+    /// What was offered last is taken back, and its command.
+    pub(crate) fn unoffer(&mut self) -> Option<Item> {
+        self.asked.pop_back().map(|(_, item)| item)
     }
 
     /// The next article whose text is to be sent; its command, if it takes one, is in `out` then, and the text must follow, or

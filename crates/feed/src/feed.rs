@@ -91,6 +91,14 @@ impl Worker {
     pub(crate) fn now(&self) -> UnixTime {
         UnixTime(self.clock.now().secs)
     }
+
+    /// An article is gone, or cannot be read now: that holds no other up.
+    pub(crate) fn textless(&self, item: Item, is_gone: bool) {
+        match is_gone {
+            true => self.feed.is_gone(&item.offered, self.now()),
+            false => self.feed.queue.lock().defer(item, self.now_ms()),
+        }
+    }
 }
 
 /// Pauses between attempts, each twice as long as the one before until something was settled.

@@ -39,6 +39,13 @@ pub(crate) struct Link {
     pub(crate) dial: Arc<dyn Dial>,
 }
 
+/// What texts are read into.
+struct Reading {
+    memory: ArticleBuf,
+    /// The text of what is offered by IHAVE.
+    ahead: Vec<u8>,
+}
+
 /// Why a connection ended.
 enum End {
     /// There was nothing to send for long, or the feed is paused or stops.
@@ -120,16 +127,11 @@ impl Link {
         let Some(talk) = talk.talk.as_mut() else {
             return End::Done;
         };
-        self.exchange(wire, talk, manner).await
+        self.exchange(wire, talk).await
     }
 
     /// The conversation itself.
-    async fn exchange<R, W>(
-        &self,
-        wire: Wire<'_, R, W>,
-        talk: &mut Conversation,
-        manner: Manner,
-    ) -> End
+    async fn exchange<R, W>(&self, wire: Wire<'_, R, W>, talk: &mut Conversation) -> End
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
@@ -137,22 +139,21 @@ impl Link {
         let (lines, mut writer, is_near) = (wire.lines, wire.writer, wire.is_near);
         // What is to be sent, how much of it is written, and whether that has left.
         let (mut out, mut sent, mut flushed) = (Vec::new(), 0, true);
-        let (mut memory, mut items) = (ArticleBuf::new(), Vec::new());
+        let (memory, ahead, mut items) = (ArticleBuf::new(), Vec::new(), Vec::new());
+        let mut reading = Reading { memory, ahead };
         let (mut was_skipping, mut was_idle) = (None, true);
         // When something was offered first, or the peer answered, or took a part of what is to be sent.
         let mut heard = Instant::now();
         loop {
             let (more, mut has_come) = (self.worker.feed.more.notified(), false);
-            self.offer(talk, &mut items, &mut out);
+            self.offer(talk, &mut items, &mut reading, &mut out).await;
             if sent == out.len() || sent > UNSENT_MAX {
                 out.drain(..sent);
                 sent = 0;
             }
-            if let Err(why) = self.texts_of(talk, &mut memory, &mut out, sent).await {
-                return End::Failed(why);
-            }
+            self.texts_of(talk, &mut reading, &mut out, sent).await;
             if was_skipping.replace(talk.skips()) != Some(talk.skips()) {
-                self.tell(talk, manner);
+                self.tell(talk);
             }
             let is_idle = talk.is_idle() && sent == out.len();
             if is_idle && self.worker.feed.is_paused() {
@@ -174,7 +175,7 @@ impl Link {
                         (sent, flushed) = (sent + octets, false);
                         heard = if sent < out.len() { Instant::now() } else { heard };
                     }
-                    Err(error) => return blamed(talk, error.to_string()),
+                    Err(error) => return self.last_words(talk, lines, error.to_string()).await,
                 },
                 () = more, if talk.room() > 0 => {}
                 // What was put off becomes due, and a quota is open again, without a word.
@@ -195,29 +196,74 @@ impl Link {
         End::Done
     }
 
+    /// The peer takes no more: what it said until then is heeded.
+    async fn last_words<R>(&self, talk: &mut Conversation, lines: &mut Lines<R>, why: String) -> End
+    where
+        R: AsyncRead + Unpin,
+    {
+        let said = timeout(GOODBYE, async {
+            loop {
+                if let Some(end) = self.heed(talk, lines) {
+                    return Some(end);
+                }
+                if lines.fill().await.is_err() {
+                    return None;
+                }
+            }
+        });
+        match said.await {
+            Ok(Some(end)) => end,
+            _ => blamed(talk, why),
+        }
+    }
+
     /// Says how it sends.
-    fn tell(&self, talk: &Conversation, manner: Manner) {
+    fn tell(&self, talk: &Conversation) {
         let sending = LinkState::Sending {
-            ihave: manner == Manner::Ihave,
+            ihave: talk.manner() == Manner::Ihave,
             skips_check: talk.skips(),
         };
         self.worker.feed.link_is(self.worker.number, sending);
     }
 
-    /// Offers what there is, as far as the window has room.
-    fn offer(&self, talk: &mut Conversation, items: &mut Vec<Item>, out: &mut Vec<u8>) {
-        if self.worker.feed.is_paused() {
-            return;
-        }
-        let now_ms = self.worker.now_ms();
-        let mut queue = self.worker.feed.queue.lock();
-        let is_hungry = queue.take(talk.room(), now_ms, items);
-        drop(queue);
-        if is_hungry {
-            self.worker.settled.notify_one();
-        }
-        for item in items.drain(..) {
-            talk.offer(item, out);
+    /// Offers what there is, as far as the window has room.  Who was offered an article by IHAVE cannot be told that there is nothing:
+    /// its text is read before.
+    async fn offer(
+        &self,
+        talk: &mut Conversation,
+        items: &mut Vec<Item>,
+        reading: &mut Reading,
+        out: &mut Vec<u8>,
+    ) {
+        while talk.room() > 0 && !self.worker.feed.is_paused() {
+            let now_ms = self.worker.now_ms();
+            let is_hungry = self
+                .worker
+                .feed
+                .queue
+                .lock()
+                .take(talk.room(), now_ms, items);
+            if is_hungry {
+                self.worker.settled.notify_one();
+            }
+            let before = out.len();
+            for item in items.drain(..) {
+                talk.offer(item, out);
+            }
+            let Some(item) = talk.offered_by_ihave() else {
+                return;
+            };
+            reading.ahead.clear();
+            let (memory, ahead) = (&mut reading.memory, &mut reading.ahead);
+            match self.worker.texts.append(&item.offered, memory, ahead).await {
+                Ok(true) => return,
+                gone_or_not => {
+                    out.truncate(before);
+                    if let Some(item) = talk.unoffer() {
+                        self.worker.textless(item, gone_or_not.is_ok());
+                    }
+                }
+            }
         }
     }
 
@@ -232,17 +278,27 @@ impl Link {
     async fn texts_of(
         &self,
         talk: &mut Conversation,
-        memory: &mut ArticleBuf,
+        reading: &mut Reading,
         out: &mut Vec<u8>,
         sent: usize,
-    ) -> Result<(), String> {
+    ) {
         while out.len() - sent < UNSENT_MAX {
             let before = out.len();
             let Some(item) = talk.next_text(out) else {
-                return Ok(());
+                return;
             };
             let (text_at, article) = (out.len(), item.offered.sequence);
-            match self.worker.texts.append(&item.offered, memory, out).await {
+            let found = match talk.manner() {
+                Manner::Ihave => {
+                    out.append(&mut reading.ahead);
+                    Ok(true)
+                }
+                Manner::Streaming => {
+                    let memory = &mut reading.memory;
+                    self.worker.texts.append(&item.offered, memory, out).await
+                }
+            };
+            match found {
                 Ok(true) => {
                     let octets = (out.len() - text_at) as u64;
                     let now_ms = self.worker.now_ms();
@@ -253,26 +309,11 @@ impl Link {
                 }
                 gone_or_not => {
                     out.truncate(before);
-                    let is_gone = gone_or_not.is_ok();
                     if let Some(item) = talk.without_text() {
-                        self.textless(item, is_gone);
-                    }
-                    if text_at == before {
-                        // IHAVE has no way to say that there is nothing.
-                        return Err("an article was gone when the peer wanted it".to_owned());
+                        self.worker.textless(item, gone_or_not.is_ok());
                     }
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// An article is gone, or cannot be read now.
-    fn textless(&self, item: Item, is_gone: bool) {
-        let Worker { feed, .. } = &self.worker;
-        match is_gone {
-            true => feed.is_gone(&item.offered, self.worker.now()),
-            false => feed.queue.lock().defer(item, self.worker.now_ms()),
         }
     }
 

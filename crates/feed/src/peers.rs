@@ -338,6 +338,8 @@ impl Peers {
             };
             let Ok((back, got_further)) = tokio::task::spawn_blocking(step).await else {
                 tracing::error!("the log cannot be read for feeds: a thread ended");
+                // It may end again at the same place.
+                let _ = timeout(SAVE_EVERY, stop.started()).await;
                 return;
             };
             dispatcher = back;

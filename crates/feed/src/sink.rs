@@ -25,6 +25,8 @@ use crate::queue::{Item, Settled};
 /// Articles that are appended to a file at once, and their octets.
 const APPENDED_MAX: usize = 64;
 const APPENDED_OCTETS_MAX: usize = 4 << 20;
+/// A file that is moved away while it is appended to is made anew, so often.
+const APPENDS_MAX: usize = 3;
 /// Of what a program complains so much is read and told.
 const SAID_OCTETS_MAX: u64 = 500;
 /// How long what a program said is waited for when it has ended, and how long it may still work when the server stops.
@@ -131,22 +133,24 @@ impl Sink {
         Ok(())
     }
 
-    /// The text of an article, with LF line ends; none: it is gone, and settled.
-    async fn text(&self, item: &Item, memory: &mut ArticleBuf) -> Result<Option<Vec<u8>>, String> {
+    /// The text of one of the articles, with LF line ends; none: there is none now, and it is not among them any more.
+    async fn text(
+        &self,
+        taken: &mut Taken<'_>,
+        at: usize,
+        memory: &mut ArticleBuf,
+    ) -> Option<Vec<u8>> {
+        let offered = &taken.items.get(at)?.offered;
         let mut wire = Vec::new();
-        let found = self
-            .worker
-            .texts
-            .append(&item.offered, memory, &mut wire)
-            .await;
-        if !found.map_err(|error| error.to_string())? {
-            let now = self.worker.now();
-            self.worker.feed.is_gone(&item.offered, now);
-            return Ok(None);
+        let found = self.worker.texts.append(offered, memory, &mut wire).await;
+        if !matches!(found, Ok(true)) {
+            let item = taken.items.remove(at);
+            self.worker.textless(item, found.is_ok());
+            return None;
         }
         let mut text = Vec::new();
         wire_to_lf(&wire, &mut text);
-        Ok(Some(text))
+        Some(text)
     }
 
     fn settle(&self, item: &Item, how: Settled) {
@@ -157,11 +161,7 @@ impl Sink {
 
     /// Gives one article to the program.
     async fn give(&self, taken: &mut Taken<'_>, memory: &mut ArticleBuf) -> Result<(), String> {
-        let Some(item) = taken.items.first() else {
-            return Ok(());
-        };
-        let Some(text) = self.text(item, memory).await? else {
-            taken.items.clear();
+        let Some(text) = self.text(taken, 0, memory).await else {
             return Ok(());
         };
         let ended = self.program(&text).await;
@@ -169,10 +169,14 @@ impl Sink {
             Ok(how) => {
                 let (octets, now_ms) = (text.len() as u64, self.worker.now_ms());
                 let mut queue = self.worker.feed.queue.lock();
-                queue.spend(item.offered.sequence, octets, now_ms);
+                for item in &taken.items {
+                    queue.spend(item.offered.sequence, octets, now_ms);
+                }
                 drop(queue);
-                self.settle(item, how);
-                taken.items.clear();
+                taken
+                    .items
+                    .drain(..)
+                    .for_each(|item| self.settle(&item, how));
                 Ok(())
             }
             Err(why) => {
@@ -240,13 +244,9 @@ impl Sink {
     /// Appends articles to the file, and has them on disk.
     async fn append(&self, taken: &mut Taken<'_>, memory: &mut ArticleBuf) -> Result<(), String> {
         let (mut out, mut appends) = (Vec::new(), Vec::new());
-        for item in &taken.items {
-            if out.len() > APPENDED_OCTETS_MAX {
-                break;
-            }
+        while appends.len() < taken.items.len() && out.len() <= APPENDED_OCTETS_MAX {
             let before = out.len();
-            let Some(text) = self.text(item, memory).await? else {
-                appends.push(None);
+            let Some(text) = self.text(taken, appends.len(), memory).await else {
                 continue;
             };
             match self.worker.feed.config.form {
@@ -255,7 +255,10 @@ impl Sink {
                     mbox::write_message(&text, UnixTime(self.worker.clock.now().secs), &mut out);
                 }
             }
-            appends.push(Some((out.len() - before) as u64));
+            appends.push((out.len() - before) as u64);
+        }
+        if appends.is_empty() {
+            return Ok(());
         }
         let disk = Arc::clone(&self.disk);
         let (path, octets_max) = (
@@ -268,11 +271,8 @@ impl Sink {
         let mut queue = self.worker.feed.queue.lock();
         let now_ms = self.worker.now_ms();
         for (item, octets) in taken.items.drain(..appends.len()).zip(appends) {
-            // What was gone is settled.
-            if let Some(octets) = octets {
-                queue.spend(item.offered.sequence, octets, now_ms);
-                queue.last_word(&item.offered, Settled::Accepted, "", self.worker.now());
-            }
+            queue.spend(item.offered.sequence, octets, now_ms);
+            queue.last_word(&item.offered, Settled::Accepted, "", self.worker.now());
         }
         Ok(())
     }
@@ -293,18 +293,28 @@ async fn heard(errors: Option<ChildStderr>, said: &mut Vec<u8>) {
     }
 }
 
-/// Appends to a file, whole or not at all as far as the system lets us, on disk when it returns.  Who renames the file gets a new one made.
+/// How appending went.
+enum Append {
+    Done,
+    /// There are so many octets already.
+    Full(u64),
+    /// The file has another name, or none.
+    Away,
+}
+
+/// Appends to a file, whole or not at all as far as the system lets us, on disk when it returns.  Who renames the file gets a new one made,
+/// which has what whoever took the other may have read before it came.
 fn appended(
     disk: &dyn Disk,
     path: &std::path::Path,
     octets: &[u8],
     octets_max: u64,
 ) -> Result<(), String> {
-    let append = || -> Result<Option<u64>, newsreel_host::Error> {
+    let append = || -> Result<Append, newsreel_host::Error> {
         let file = disk.open(path, OpenMode::CreateOrOpen)?;
         let len = file.len()?;
         if len >= octets_max {
-            return Ok(Some(len));
+            return Ok(Append::Full(len));
         }
         // Behind what a crash tore a line begins anew, in a mail folder behind an empty line.
         let ends_wanted = if octets.starts_with(b"From ") { 2 } else { 1 };
@@ -333,14 +343,26 @@ fn appended(
             let _ = file.set_len(len);
             return Err(error);
         }
-        Ok(None)
+        Ok(match file.is_in_place()? {
+            true => Append::Done,
+            false => Append::Away,
+        })
     };
-    match append() {
-        Ok(None) => Ok(()),
-        Ok(Some(len)) => Err(format!(
-            "{} has {len} octets, and `waiting_octets_max` is {octets_max}: move it away",
-            path.display()
-        )),
-        Err(error) => Err(io::Error::other(error).to_string()),
+    for _ in 0..APPENDS_MAX {
+        match append() {
+            Ok(Append::Done) => return Ok(()),
+            Ok(Append::Full(len)) => {
+                return Err(format!(
+                    "{} has {len} octets, and `waiting_octets_max` is {octets_max}: move it away",
+                    path.display()
+                ));
+            }
+            Ok(Append::Away) => {}
+            Err(error) => return Err(io::Error::other(error).to_string()),
+        }
     }
+    Err(format!(
+        "{} is moved away each time that it is appended to",
+        path.display()
+    ))
 }

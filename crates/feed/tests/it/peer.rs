@@ -21,6 +21,8 @@ pub(crate) struct Habits {
     pub(crate) rejects: BTreeSet<String>,
     /// It knows IHAVE only.
     pub(crate) old: bool,
+    /// It answers so many texts of a connection together, and ends it.
+    pub(crate) ends_after: Option<usize>,
     /// Nobody gets in.
     pub(crate) closed: bool,
     /// It ends the connection when one of these comes.
@@ -82,6 +84,7 @@ impl Peer {
     async fn serve(&self, io: DuplexStream) -> io::Result<()> {
         let mut io = BufReader::new(io);
         let (mut line, mut lines) = (String::new(), 0);
+        let mut answers = Vec::new();
         loop {
             line.clear();
             if io.read_line(&mut line).await? == 0 {
@@ -120,7 +123,16 @@ impl Peer {
                 }
                 "TAKETHIS" if !is_old => {
                     let text = text(&mut io).await?;
-                    format!("{} {id}\r\n", self.take(id, text, ["239", "439"]))
+                    answers.push(format!("{} {id}\r\n", self.take(id, text, ["239", "439"])));
+                    let ends_after = self.habits.lock().ends_after;
+                    if ends_after.is_some_and(|many| answers.len() < many) {
+                        continue;
+                    }
+                    let all = std::mem::take(&mut answers).concat();
+                    if ends_after.is_some() {
+                        return io.get_mut().write_all(all.as_bytes()).await;
+                    }
+                    all
                 }
                 "IHAVE" if is_old => {
                     let code = self.offered(id, ["335", "435", "436"]);

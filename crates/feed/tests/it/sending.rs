@@ -97,6 +97,51 @@ async fn what_is_gone_before_it_is_sent_is_named() {
     sending.stop().await;
 }
 
+/// Each article that was gone when a peer without streaming wanted it ended the connection, and the pauses grew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_costs_no_connection() {
+    let site = Site::new(&["b.example"]);
+    let sending = site.send_to(&peers(
+        "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\n",
+    ));
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().old = true;
+    sending.peers.pause("b.example", true);
+    site.receive(0..40, "misc.test").await;
+    (0..38).filter(|n| n % 8 > 0).for_each(|n| site.withdraw(n));
+    sending.peers.pause("b.example", false);
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    let tally = report(&sending, "b.example").tally;
+    assert_eq!((tally.accepted, tally.gone), (7, 33));
+    assert_eq!(*peer.connections.lock(), 1);
+    assert_eq!(peer.articles.lock()[&id(8)], site.stored(8).await);
+    sending.stop().await;
+}
+
+/// What a peer said before it took no more was thrown away, and what it had taken was sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_before_a_reset_counts() {
+    let site = Site::new(&["b.example"]);
+    let sending = site.send_to(&peers(
+        "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nwindow = 8\n",
+    ));
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().ends_after = Some(4);
+    site.receive_with(0..60, "misc.test", &"a line\r\n".repeat(10_000))
+        .await;
+    site.until_has(&sending, "b.example", 40).await;
+    peer.habits.lock().ends_after = None;
+    site.until_has(&sending, "b.example", 60).await;
+    let came = peer.came.lock();
+    let once: BTreeSet<&String> = came.iter().collect();
+    assert_eq!(came.len(), once.len(), "sent again");
+    drop(came);
+    sending.stop().await;
+}
+
 /// What went with the log was counted by its records, two for an article, and not named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_log_loses_is_counted_and_named() {

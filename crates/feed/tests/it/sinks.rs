@@ -275,6 +275,30 @@ async fn articles_are_appended_to_a_file() {
     sending.stop().await;
 }
 
+/// What was appended to a file that somebody had taken away and read was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_appended_to_a_file_that_is_away_is_appended_again() {
+    let (mut site, folder) = (Site::new(&[]), Folder::new("away"));
+    let faulty = FaultyDisk::new(Arc::new(RealDisk));
+    let spool = std::mem::replace(&mut site.disk, Arc::new(faulty.clone()));
+    drop(spool);
+    let slow = Effect::Slow(Duration::from_secs(1));
+    faulty.add(Fault::new(Op::Sync, "/news", slow).nth(1));
+    let path = folder.0.join("news");
+    let text = format!(
+        "[[peer]]\nname = 'archive'\n[[peer.feed]]\nkind = 'file'\nfile = '{}'\n",
+        path.display()
+    );
+    let sending = site.send_to(&peers(&text));
+    site.receive(0..1, "misc.test").await;
+    site.until(&sending, "archive", |_| !folder.text("news").is_empty())
+        .await;
+    RealDisk.remove(&path).unwrap();
+    settled(&site, &sending, 1).await;
+    assert!(folder.text("news").contains(&id(0)));
+    sending.stop().await;
+}
+
 /// What was being appended when the feed ended was there and was not settled: it came twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_being_appended_is_settled() {

@@ -1,7 +1,8 @@
 //! What is kept of batches: articles that wait for the server, and what was damaged.
 //!
 //! A file has its name only when all of it is on disk: until then it ends in `.new`, and nobody counts on it.  What we write is a
-//! zstd frame with a checksum, so that what keeps a bomb is no larger than the bomb; what is in a file that waits is a batch.
+//! zstd frame with a checksum, so that what keeps a bomb is some ten-thousandth of what it unpacks to: larger than one of bzip2, or of gzip in
+//! gzip, and never by what it would be unpacked.  What is in a file that waits is a batch.
 
 use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};

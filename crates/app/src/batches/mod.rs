@@ -106,37 +106,42 @@ impl<'scope, 'd> Taker<'scope, 'd> {
 
     /// Takes a batch, or an article; `false`: it is packed and damaged, and what could be unpacked was taken.
     pub(crate) fn take(&mut self, input: &mut dyn Read) -> Result<bool> {
+        let (mut parts, mut is_all) = (Parts::new(input), true);
+        while let Some(is_whole) = self.part(&mut parts)? {
+            is_all &= is_whole;
+        }
+        Ok(is_all)
+    }
+
+    /// Takes the next part of an input; `false` as [`Taker::take`] says it, none: nothing is left.
+    pub(crate) fn part(&mut self, parts: &mut Parts<'_>) -> Result<Option<bool>> {
         self.buf.clear();
         self.start = 0;
-        let (mut parts, mut is_all) = (Parts::new(input), true);
-        loop {
-            let mut part = match parts.next().context("cannot read it")? {
-                Next::Part(part) => part,
-                Next::Junk => {
-                    let why = "something else follows what is packed";
-                    self.damages.add(None, why);
-                    is_all = false;
-                    continue;
-                }
-                Next::End => return Ok(is_all),
-            };
-            let was_packed = part.was_packed;
-            let (ended, unread) = match part.kind {
-                Kind::Article => (self.one_article(&mut *part.reader)?, 0),
-                _ => self.batch(&mut *part.reader, !was_packed)?,
-            };
-            drop(part);
-            parts.unread(unread);
-            match ended {
-                None => {}
-                Some(error) if was_packed => {
-                    let why = format!("it cannot be unpacked: {error}");
-                    self.damages.add(None, &why);
-                    is_all = false;
-                    parts.lose_way();
-                }
-                Some(error) => return Err(error).context("cannot read it"),
+        let mut part = match parts.next().context("cannot read it")? {
+            Next::Part(part) => part,
+            Next::Junk => {
+                let why = "something else follows what is packed";
+                self.damages.add(None, why);
+                return Ok(Some(false));
             }
+            Next::End => return Ok(None),
+        };
+        let was_packed = part.was_packed;
+        let (ended, unread) = match part.kind {
+            Kind::Article => (self.one_article(&mut *part.reader)?, 0),
+            _ => self.batch(&mut *part.reader, !was_packed)?,
+        };
+        drop(part);
+        parts.unread(unread);
+        match ended {
+            None => Ok(Some(true)),
+            Some(error) if was_packed => {
+                let why = format!("it cannot be unpacked: {error}");
+                self.damages.add(None, &why);
+                parts.lose_way();
+                Ok(Some(false))
+            }
+            Some(error) => Err(error).context("cannot read it"),
         }
     }
 
@@ -156,7 +161,7 @@ impl<'scope, 'd> Taker<'scope, 'd> {
                     let unread = rest.len();
                     self.buf.clear();
                     self.start = 0;
-                    return Ok((None, unread));
+                    return Ok((error, unread));
                 }
                 if rest.len() < HINT_OCTETS_MAX && !at_end {
                     self.flush();
@@ -221,7 +226,7 @@ impl<'scope, 'd> Taker<'scope, 'd> {
     fn one_article(&mut self, reader: &mut dyn Read) -> Result<Option<io::Error>> {
         let mut article = Vec::new();
         let limit = posting::ARTICLE_OCTETS_MAX as u64 + 1;
-        let error = (&mut *reader).take(limit).read_to_end(&mut article).err();
+        let mut error = (&mut *reader).take(limit).read_to_end(&mut article).err();
         let is_whole = error.is_none() && (article.len() as u64) < limit;
         if is_whole {
             self.article(&article)?;
@@ -234,9 +239,13 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         loop {
             self.damages.keep(&article)?;
             article.clear();
-            let read = reader.take(READ_OCTETS as u64).read_to_end(&mut article);
-            if error.is_some() || read? == 0 {
+            if error.is_some() {
                 return Ok(error);
+            }
+            let read = reader.take(READ_OCTETS as u64).read_to_end(&mut article);
+            error = read.err();
+            if error.is_none() && article.is_empty() {
+                return Ok(None);
             }
         }
     }

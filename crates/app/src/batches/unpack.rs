@@ -4,7 +4,7 @@
 //! it is read, so a bomb costs time and no memory; layers are bounded.  Where several packed batches are in an input, one that is damaged
 //! costs none behind it that has such a line in front.
 
-use std::io::{self, BufRead as _, Cursor, Read};
+use std::io::{self, BufRead as _, Read};
 
 use super::lzw;
 use super::members::{Ahead as _, Members, Raw, skip_padding};
@@ -77,15 +77,6 @@ fn is_field(line: &[u8]) -> bool {
     !name.is_empty() && name.len() < line.len() && name.iter().all(u8::is_ascii_graphic)
 }
 
-/// What an input is, and the input with its first octets again.
-pub(crate) fn look<'r>(mut input: impl Read + 'r) -> io::Result<(Kind, impl Read + 'r)> {
-    let mut head = Vec::new();
-    (&mut input)
-        .take(HEAD_OCTETS as u64)
-        .read_to_end(&mut head)?;
-    Ok((Kind::of(&head), Cursor::new(head).chain(input)))
-}
-
 /// An input without its packings.
 pub(crate) struct Unpacked<'r> {
     /// What is inside.
@@ -156,6 +147,17 @@ impl<'r> Parts<'r> {
             is_first: true,
             is_lost: false,
         }
+    }
+
+    /// Whether what comes next is packed.
+    pub(crate) fn is_packed(&mut self) -> bool {
+        let head = self.raw.head(HEAD_OCTETS);
+        matches!(Kind::of(head), Kind::Packed(_) | Kind::Hint(_))
+    }
+
+    /// What was not taken yet.
+    pub(crate) fn rest(self) -> impl Read + 'r {
+        self.raw
     }
 
     /// The last one was damaged: it ends anywhere.

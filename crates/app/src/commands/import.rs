@@ -44,8 +44,9 @@ pub(crate) enum Verb {
     /// Take the articles of directory trees, one in each file
     #[command(
         after_help = "A tradspool, for example: files are taken in the order of their numbers, directory by directory. An article that has several \
-                      names is accepted once, and refused under the others. What is no article is named, and stays where it is. Old articles are \
-                      rejected unless `articles.age_s_max` lets them in.\n\n\
+                      names is accepted once, and refused under the others. What is no article is named, and stays where it is; what cannot be \
+                      read is named, and the exit code is 1 then. Links are followed. Old articles are rejected unless \
+                      `articles.age_s_max` lets them in.\n\n\
                       Examples:\n  newsreel import tree --dry-run /var/spool/news/articles\n  newsreel import tree -v old/misc old/comp"
     )]
     Tree {
@@ -93,8 +94,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             let counts = dirs.iter().map(|dir| tree::count(&RealDisk, dir));
             bar.set_length(counts.sum::<Result<u64>>()?);
             common.run(&bar, false, |taker| {
-                dirs.iter()
-                    .try_for_each(|dir| tree::take(&RealDisk, dir, taker, &mut || bar.inc(1)))
+                let mut unread = 0;
+                for dir in dirs {
+                    unread += tree::take(&RealDisk, dir, taker, &mut || bar.inc(1))?;
+                }
+                match unread {
+                    0 => Ok(()),
+                    many => bail!("not everything could be read: {many} of the files and directories, named above"),
+                }
             })
         }
     }

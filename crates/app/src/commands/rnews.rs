@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use newsreel_host::{Disk, RealClock, RealDisk};
 
 use crate::access::no_foreign_root;
@@ -13,7 +13,7 @@ use crate::batches::Taker;
 use crate::batches::damages::Damages;
 use crate::batches::kept::{FOLDER, Folder};
 use crate::batches::settled::Tally;
-use crate::batches::unpack::{Kind, look};
+use crate::batches::unpack::Parts;
 use crate::posting::Tls;
 use crate::{batches, input, output, posting};
 
@@ -137,23 +137,36 @@ impl Taking {
         if let Err(why) = ready {
             self.tally.is_away_because(why);
         }
+        let mut untaken = Vec::new();
         for path in self.folder.waiting()? {
             if self.tally.is_away() {
                 self.tally.still_waits(path);
                 continue;
             }
-            // Another command may have taken it since they were listed.
-            let Some(mut file) = input::open_if_there(&path)? else {
-                continue;
-            };
-            self.damages.begin(said_name(&path));
-            let (folder, tally, damages) = (&self.folder, &mut self.tally, &mut self.damages);
-            batches::hand_over(&self.server, tally, damages, |taker| {
-                take_file(taker, folder, &path, &mut *file)
-            })?;
-            self.folder.forget(&path)?;
+            if let Err(error) = self.retry_one(&path) {
+                let why = output::chain(&error);
+                untaken.push(format!("cannot take {}: {why}", path.display()));
+                self.tally.still_waits(path);
+            }
         }
-        Ok(())
+        match untaken.is_empty() {
+            true => Ok(()),
+            false => bail!(untaken.join("\n")),
+        }
+    }
+
+    /// Takes a file that waits; it stays where that fails, and holds no other.
+    fn retry_one(&mut self, path: &Path) -> Result<()> {
+        // Another command may have taken it since they were listed.
+        let Some(mut file) = input::open_if_there(path)? else {
+            return Ok(());
+        };
+        self.damages.begin(said_name(path));
+        let (folder, tally, damages) = (&self.folder, &mut self.tally, &mut self.damages);
+        batches::hand_over(&self.server, tally, damages, |taker| {
+            take_file(taker, folder, path, &mut *file)
+        })?;
+        self.folder.forget(path)
     }
 
     fn report(&self, json: bool) -> Result<()> {
@@ -181,13 +194,16 @@ fn take_file(
     Ok(())
 }
 
-/// Takes what comes once: what is packed is copied first, because damage may leave nothing that is worth keeping but all of it.
+/// Takes what comes once: from what is packed on it is copied first, because damage may leave nothing that is worth keeping but all of it.
 fn take_stream(taker: &mut Taker<'_, '_>, folder: &Folder, file: &mut dyn Read) -> Result<()> {
-    let (kind, mut file) = look(file)?;
-    if !matches!(kind, Kind::Packed(_) | Kind::Hint(_)) {
-        return taker.take(&mut file).map(|_| ());
+    let mut parts = Parts::new(file);
+    while !parts.is_packed() {
+        if taker.part(&mut parts)?.is_none() {
+            return Ok(());
+        }
     }
-    let held = folder.hold(&mut file)?;
+    taker.flush();
+    let held = folder.hold(&mut parts.rest())?;
     if !taker.take(&mut held.reader())? {
         taker.damages.kept(held.keep()?);
     }

@@ -1,74 +1,116 @@
 //! A directory with an article in each file, at any depth: a tradspool, or what somebody unpacked.
 //!
-//! Directories are read one at a time, names in the order of their numbers.  Names that begin with a dot are no articles.
+//! Directories are read one at a time, names in the order of their numbers.  Names that begin with a dot are no articles.  A link to a
+//! directory is followed, once to each.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use newsreel_host::{Disk, ErrorKind, read_whole};
+use newsreel_host::{Disk, Error, ErrorKind, read_whole};
 
 use super::Takes;
 use crate::posting;
 
-/// Directories in directories, at most: a group's name has at most so many parts, and a link may lead to where it is.
+/// Directories in directories, at most: a group's name has at most so many parts.
 const DEPTH_MAX: usize = 64;
 
-/// Hands over the articles of a tree; `told` is told of each file.
+/// Hands over the articles of a tree; `told` is told of each file.  How many files and directories could not be read, each named.
 pub(crate) fn take(
     disk: &dyn Disk,
     root: &Path,
     taker: &mut dyn Takes,
     told: &mut dyn FnMut(),
-) -> Result<()> {
-    each(disk, root, &mut |path| {
-        told();
+) -> Result<u64> {
+    let mut unread = 0;
+    each(disk, root, &mut |path, failed| {
         taker.damages().begin(path.display().to_string());
-        match read_whole(disk, path, posting::ARTICLE_OCTETS_MAX) {
+        let read = match failed {
+            Some(error) => Err(error),
+            None => {
+                told();
+                read_whole(disk, path, posting::ARTICLE_OCTETS_MAX)
+            }
+        };
+        match read {
             Ok(article) => taker.article(&article),
             // Somebody removed it meanwhile, as expiry does, or it is a link that leads nowhere.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => {
+                unread += 1;
                 taker.damages().add(None, &error.to_string());
                 Ok(())
             }
         }
-    })
+    })?;
+    Ok(unread)
 }
 
 /// How many files there are.
 pub(crate) fn count(disk: &dyn Disk, root: &Path) -> Result<u64> {
     let mut many = 0;
-    each(disk, root, &mut |_| {
-        many += 1;
+    each(disk, root, &mut |_, failed| {
+        many += u64::from(failed.is_none());
         Ok(())
     })?;
     Ok(many)
 }
 
-fn each(disk: &dyn Disk, root: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+/// Shows each file, and each directory below the root that cannot be read, with the error.
+fn each(
+    disk: &dyn Disk,
+    root: &Path,
+    visit: &mut dyn FnMut(&Path, Option<Error>) -> Result<()>,
+) -> Result<()> {
     let mut open: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
+    let mut linked = BTreeSet::from([disk.canonical(root).unwrap_or_default()]);
     while let Some((folder, depth)) = open.pop() {
         let entries = disk.list(&folder);
         let mut entries = match (entries, depth) {
             (Ok(entries), _) => entries,
             // It went meanwhile.
             (Err(error), 1..) if error.kind() == ErrorKind::NotFound => continue,
-            (Err(error), _) => {
+            (Err(error), 1..) => {
+                visit(&folder, Some(error))?;
+                continue;
+            }
+            (Err(error), 0) => {
                 return Err(error).with_context(|| format!("cannot read {}", folder.display()));
             }
         };
         entries.retain(|entry| !entry.name.starts_with('.'));
         entries.sort_by(|a, b| order(&a.name).cmp(&order(&b.name)));
-        let (folders, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|it| it.is_dir);
-        for file in files {
-            visit(&folder.join(file.name))?;
+        let mut folders = Vec::new();
+        for entry in entries {
+            let path = folder.join(&entry.name);
+            let target = match entry.is_dir {
+                true => None,
+                false => linked_folder(disk, &path),
+            };
+            match target {
+                Some(target) => {
+                    if linked.insert(target) {
+                        folders.push(path);
+                    }
+                }
+                None if entry.is_dir => folders.push(path),
+                None => visit(&path, None)?,
+            }
         }
         if depth < DEPTH_MAX {
-            let deeper = folders.iter().rev();
-            open.extend(deeper.map(|it| (folder.join(&it.name), depth + 1)));
+            open.extend(folders.into_iter().rev().map(|path| (path, depth + 1)));
         }
     }
     Ok(())
+}
+
+/// The directory that a link leads to.
+fn linked_folder(disk: &dyn Disk, path: &Path) -> Option<PathBuf> {
+    let is_link = disk.link_target(path).is_ok_and(|target| target.is_some());
+    // Of a directory no facts are kept.
+    (is_link && disk.facts(path).is_ok_and(|facts| facts.is_none()))
+        .then(|| disk.canonical(path).ok())
+        .flatten()
 }
 
 /// Numbers by their value, in front of other names.
@@ -76,5 +118,60 @@ fn order(name: &str) -> (bool, u64, &str) {
     match name.parse::<u64>() {
         Ok(number) => (false, number, name),
         Err(_) => (true, 0, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use newsreel_host::{Effect, Fault, FaultyDisk, Op, RealDisk, replace_file};
+
+    use super::*;
+    use crate::batches::damages::Damages;
+    use crate::imports::Counts;
+
+    /// A directory that may not be read ended it all; a link to one was taken for damage.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "links are what is tested")]
+    fn links_are_followed_and_what_cannot_be_read_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        for folder in ["root/misc", "root/lost+found", "elsewhere/deeper"] {
+            RealDisk.create_dir_all(&place.path().join(folder)).unwrap();
+        }
+        for (nth, name) in ["root/misc/1", "elsewhere/deeper/1", "root/zz"]
+            .iter()
+            .enumerate()
+        {
+            let text = format!(
+                "Path: a!b\nFrom: a@b.example\nNewsgroups: misc.test\nSubject: s\nDate: Wed, 31 Dec 2025 12:00:00 +0000\n\
+                 Message-ID: <{nth}@x.example>\n\nbody\n"
+            );
+            replace_file(&RealDisk, &place.path().join(name), text.as_bytes()).unwrap();
+        }
+        for (to, at) in [
+            ("../elsewhere", "root/alt"),
+            ("../root", "elsewhere/back"),
+            (".", "elsewhere/deeper/here"),
+            ("nowhere", "root/gone"),
+            ("misc/1", "root/one"),
+        ] {
+            std::os::unix::fs::symlink(to, place.path().join(at)).unwrap();
+        }
+        let disk = FaultyDisk::new(Arc::new(RealDisk));
+        disk.add(Fault::new(Op::List, "lost+found", Effect::Denied).forever());
+        let mut damages = Damages::named();
+        let mut counts = Counts {
+            articles: 0,
+            rejected: BTreeMap::new(),
+            damages: &mut damages,
+        };
+        let unread = take(&disk, &root, &mut counts, &mut || {}).unwrap();
+        // One by two names; those of what is linked from itself once more.
+        assert_eq!((counts.articles, unread), (5, 1));
+        assert!(damages.said().contains("lost+found"), "{}", damages.said());
+        assert_eq!(count(&disk, &root).unwrap(), 6);
     }
 }

@@ -1,6 +1,7 @@
 //! The hosts that peers are known by: their addresses, looked up again and again while the server runs.
 //!
-//! Invariant: nobody waits for the resolver but this task, and what it did not answer changes nothing.
+//! Invariant: nobody waits for the resolver but this task, except the doors at the start, [`FIRST`] at the most; and what it did not answer
+//! changes nothing.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -10,6 +11,8 @@ use std::time::Duration;
 use newsreel_feed::Hosts;
 use newsreel_net::DrainWatch;
 use tokio::net::lookup_host;
+use tokio::sync::oneshot::Sender;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::running::Server;
@@ -18,16 +21,19 @@ use super::running::Server;
 const EVERY: Duration = Duration::from_secs(600);
 /// A name that is not answered for in this time is not waited for; the thread that asks is given back by the resolver.
 const ANSWER: Duration = Duration::from_secs(10);
+/// So long the doors stay shut at the start, so that who is known by a name is no stranger.
+pub(super) const FIRST: Duration = Duration::from_secs(3);
 
 impl Server {
-    /// Looks up hosts until told to stop.
-    pub(super) async fn look_up_hosts(self: Arc<Self>, mut stop: DrainWatch) {
-        let mut silent = BTreeSet::new();
+    /// Looks up hosts until told to stop; `first` goes when each was asked for once.
+    pub(super) async fn look_up_hosts(self: Arc<Self>, first: Sender<()>, mut stop: DrainWatch) {
+        let (mut silent, mut first) = (BTreeSet::new(), Some(first));
         while !stop.is_started() {
             tokio::select! {
                 () = self.look_up_once(&mut silent) => {}
                 () = stop.started() => return,
             }
+            drop(first.take());
             tokio::select! {
                 () = sleep(EVERY) => {}
                 () = self.beside.peers_changed.notified() => {}
@@ -39,8 +45,16 @@ impl Server {
     async fn look_up_once(&self, silent: &mut BTreeSet<String>) {
         let names = self.settings.host_names();
         silent.retain(|name| names.contains(name));
+        // Side by side: one that is not answered for holds no other.
+        let mut asked = JoinSet::new();
         for name in names {
-            match addresses_of(&name).await {
+            asked.spawn(async move {
+                let found = addresses_of(&name).await;
+                (name, found)
+            });
+        }
+        while let Some(Ok((name, found))) = asked.join_next().await {
+            match found {
                 Ok(addresses) => {
                     silent.remove(&name);
                     if self.settings.found(&name, &addresses) {

@@ -363,22 +363,20 @@ async fn until_drained(
         engine: Arc::clone(engine),
         server: server.clone(),
     };
+    let (first, looked) = tokio::sync::oneshot::channel();
     #[expect(
         clippy::disallowed_methods,
-        reason = "awaited below, at the end of a drain"
+        reason = "awaited or ended below, at the end of a drain"
     )]
-    let (figures, control, sending, pulling, looking) = (
+    let (figures, control, sending, pulling, looking, signals) = (
         tokio::spawn(figures.run(Arc::clone(&server), drain.watch())),
         tokio::spawn(control.run(answering, connections_max, drain.watch())),
         tokio::spawn(peers.run(drain.watch())),
         tokio::spawn(pulls.run(drain.watch())),
-        tokio::spawn(Arc::clone(&server).look_up_hosts(drain.watch())),
+        tokio::spawn(Arc::clone(&server).look_up_hosts(first, drain.watch())),
+        tokio::spawn(signals.obey(Arc::clone(&server))),
     );
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "ended below, when the listeners have"
-    )]
-    let signals = tokio::spawn(signals.obey(Arc::clone(&server)));
+    let _ = tokio::time::timeout(hosts::FIRST, looked).await;
     tell_listening(&server.addresses);
     let taking = Arc::clone(engine);
     let taking = tokio::task::spawn_blocking(move || taking.take_memory());

@@ -283,6 +283,18 @@ fn what_cannot_be_unpacked_is_kept_as_it_came() {
             let kept = files(&report, "kept_in");
             assert!(kept.iter().any(|path| text_of(path) == cut), "{report}");
         }
+        // Behind articles, and with what is no batch behind it, by a pipe too.
+        let packed = [&b"#! cunbatch\n"[..], &cut].concat();
+        let behind = [batch(2000..2001).as_bytes(), &packed].concat();
+        let path = file(&spool, "behind", &behind);
+        for (report, expected) in [
+            (piped(&spool, &behind), &packed),
+            (spool.json(&["rnews", &path]), &behind),
+        ] {
+            let kept = files(&report, "kept_in");
+            let is_kept = kept.iter().any(|path| text_of(path) == *expected);
+            assert!(is_kept, "{report}");
+        }
         // Not even a first octet can be unpacked.
         let report = piped(&spool, &packed[..7]);
         assert_eq!(counts(&report), [0, 0, 0, 0, 1], "{report}");
@@ -295,6 +307,23 @@ fn what_cannot_be_unpacked_is_kept_as_it_came() {
         unfinished.iter().all(|entry| !entry.name.ends_with(".new")),
         "{unfinished:?}"
     );
+    server.stop();
+}
+
+/// A packed article that is larger than any may be, and is damaged behind that, ended the run.
+#[test]
+fn what_is_damaged_behind_the_limit_is_kept() {
+    let (spool, server) = served();
+    let mut large = article(0).into_bytes();
+    large.resize(70 << 20, b'x');
+    let mut packed = zstd(&large);
+    packed.truncate(packed.len() - 9);
+    let path = file(&spool, "large", &packed);
+    for report in [piped(&spool, &packed), spool.json(&["rnews", &path])] {
+        assert_eq!(counts(&report), [0, 0, 0, 0, 2], "{report}");
+        let kept = files(&report, "kept_in");
+        assert!(kept.iter().any(|path| text_of(path) == packed), "{report}");
+    }
     server.stop();
 }
 
@@ -384,8 +413,18 @@ fn what_another_has_taken_is_passed_over() {
         waiting.join("0000000000-1-0000.batch.zst"),
     )
     .unwrap();
+    // One that cannot be read held all that came later.
+    std::os::unix::fs::symlink(&waiting, waiting.join("0000000000-1-0001.batch.zst")).unwrap();
     let server = spool.serve();
-    assert_eq!(counts(&spool.json(&["rnews", "--retry"]))[0], 3);
+    let done = spool.run(&["rnews", "--retry", "--json"]);
+    assert!(!done.status.success());
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (counts(&report)[0], files(&report, "waits_in").len()),
+        (3, 1)
+    );
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("-0001.batch.zst"), "{told}");
     server.stop();
 }
 

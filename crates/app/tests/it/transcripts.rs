@@ -372,6 +372,7 @@ fn transcripts_of_readers_hold_for_the_binary() {
     play(
         "reader",
         &[
+            "access_groups.nntp",
             "faults.nntp",
             "list_modtime.nntp",
             "post_limits.nntp",

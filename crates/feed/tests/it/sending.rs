@@ -117,7 +117,8 @@ async fn what_is_gone_costs_no_connection() {
     let tally = report(&sending, "b.example").tally;
     assert_eq!((tally.accepted, tally.gone), (7, 33));
     assert_eq!(*peer.connections.lock(), 1);
-    assert_eq!(peer.articles.lock()[&id(8)], site.stored(8).await);
+    let stored = site.stored(8).await;
+    assert_eq!(peer.articles.lock()[&id(8)], stored);
     sending.stop().await;
 }
 
@@ -135,11 +136,10 @@ async fn what_was_said_before_a_reset_counts() {
     site.until_has(&sending, "b.example", 40).await;
     peer.habits.lock().ends_after = None;
     site.until_has(&sending, "b.example", 60).await;
+    sending.stop().await;
     let came = peer.came.lock();
     let once: BTreeSet<&String> = came.iter().collect();
     assert_eq!(came.len(), once.len(), "sent again");
-    drop(came);
-    sending.stop().await;
 }
 
 /// What went with the log was counted by its records, two for an article, and not named.

@@ -175,9 +175,11 @@ impl Queue {
         self.is_hungry() || self.wants_late()
     }
 
-    /// Whether what was passed over is to be read: half of the room stays for what is newer.
+    /// Whether what was passed over is to be read: half of the room stays for what is newer, and where windows are sorted, none is begun
+    /// before what is newer is taken up, which would leave it only the rest of that half.
     pub(crate) fn wants_late(&self) -> bool {
-        let may_be_read = !self.by_group || self.late.gathers() || self.late.len() == 0;
+        let waits = self.late.len() + self.waiting.len() > 0;
+        let may_be_read = !self.by_group || self.late.gathers() || !waits;
         let half = self.articles_max.div_ceil(2);
         !self.place.behind.is_empty() && may_be_read && self.taking_room() < half
     }

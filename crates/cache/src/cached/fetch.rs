@@ -173,16 +173,21 @@ impl<C: Connect> Inner<C> {
         sorting.await
     }
 
-    /// Fetches articles of a group in one round trip, and keeps them; how many came.
+    /// Fetches articles of a group in one round trip, and keeps them; how many came.  Those that came meanwhile are left out, unless it was
+    /// seen that what is kept of these cannot be read.
     pub(super) async fn fetched_in(
         &self,
         name: Arc<str>,
         group: GroupId,
         flights: Wants,
-        why: Why,
+        (why, reads_kept): (Why, bool),
     ) -> u64 {
         let run = (group, behind(&flights));
-        match self.unsettled(&name, flights).await {
+        let flights = match reads_kept {
+            true => Ok(flights),
+            false => self.unsettled(&name, flights).await,
+        };
+        match flights {
             Ok(flights) => self.fetched_by_number(name, run, flights, why).await,
             Err(_) => 0,
         }

@@ -264,8 +264,9 @@ impl<C: Connect> Fetching<C> {
         self.done.octets += octets;
         if !flights.is_empty() {
             let (inner, name) = (Arc::clone(&self.inner), Arc::clone(name));
+            let how = (Why::Prefetch, self.limits.reads_kept);
             self.tasks
-                .spawn(async move { inner.fetched_in(name, id, flights, Why::Prefetch).await });
+                .spawn(async move { inner.fetched_in(name, id, flights, how).await });
         }
     }
 

@@ -344,6 +344,15 @@ impl PostQueue {
     /// Changes one of them; it goes when every server has it.
     fn change_one(&self, number: u64, change: impl FnOnce(&mut QueuedPost)) -> Result<QueuedPost> {
         let _changing = self.changing.lock();
+        self.change_locked(number, change)
+    }
+
+    /// The same of who holds `changing`.
+    fn change_locked(
+        &self,
+        number: u64,
+        change: impl FnOnce(&mut QueuedPost),
+    ) -> Result<QueuedPost> {
         let (mut post, _) = self.get(number)?;
         change(&mut post);
         self.file.change(|writing| {
@@ -365,7 +374,9 @@ impl PostQueue {
         became: &Became,
         now: UnixTime,
     ) -> Result<QueuedPost> {
-        let noted = self.change_one(number, |post| post.became(server, became, now));
+        // What is not noted is known before anybody else changes it, who takes it for known then.
+        let _changing = self.changing.lock();
+        let noted = self.change_locked(number, |post| post.became(server, became, now));
         if !matches!(noted, Ok(_) | Err(QueueError::Missing(_))) {
             let unnoted = Unnoted {
                 server: server.to_owned(),

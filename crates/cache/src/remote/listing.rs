@@ -236,12 +236,12 @@ where
     client.command(&[b"LIST", b"ACTIVE.TIMES"])
 }
 
-/// Takes what groups are about, and when they were made; whether the server told it.  One that has no such list has told all it can; one
-/// that refuses it for another reason may tell it later.
+/// Takes what groups are about, and when they were made.  A server that has no such lists has told all it can; one that refuses to say what
+/// groups are about for another reason may say it later, and that it does not say when they were made hides nothing.
 async fn described<Io>(
     client: &mut Client<Io>,
     rows: &mut BTreeMap<Box<str>, Row>,
-) -> Result<Described, ClientError>
+) -> Result<Option<ClientError>, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
@@ -252,10 +252,9 @@ where
             row.description = text_of(rest, DESCRIPTION_OCTETS_MAX);
         }
     });
-    let mut said = Described::Told;
-    if let Some(code) = describing.await? {
-        said.refused(client, "LIST NEWSGROUPS", code);
-    }
+    let refused = describing.await?;
+    let refused = refused.filter(|code| !matches!(code, 500..=503));
+    let refused = refused.map(|code| client.refused("LIST NEWSGROUPS", code));
     let dating = lines_of(client, "LIST ACTIVE.TIMES", |line| {
         if let Some((name, rest)) = named(line)
             && let Some(row) = rows.get_mut(name)
@@ -271,27 +270,8 @@ where
             }
         }
     });
-    if let Some(code) = dating.await? {
-        said.refused(client, "LIST ACTIVE.TIMES", code);
-    }
-    Ok(said)
-}
-
-/// What came of asking what groups are about, and when they were made.
-enum Described {
-    Told,
-    Refused(ClientError),
-}
-
-impl Described {
-    fn refused<Io>(&mut self, client: &Client<Io>, doing: &'static str, code: u16)
-    where
-        Io: AsyncRead + AsyncWrite + Unpin,
-    {
-        if !matches!(code, 500..=503) {
-            *self = Self::Refused(client.refused(doing, code));
-        }
-    }
+    dating.await?;
+    Ok(refused)
 }
 
 impl Listing {
@@ -344,9 +324,7 @@ impl Listing {
         }
         let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
         let mut details = Details::Unknown;
-        if wants == Wants::All
-            && let Described::Told = described(client, &mut rows).await?
-        {
+        if wants == Wants::All && described(client, &mut rows).await?.is_none() {
             details = Details::There;
         }
         let whole = Some(Instant::now());
@@ -367,9 +345,9 @@ impl Listing {
         ask_details(client)?;
         let mut rows = (*self.rows).clone();
         for row in rows.values_mut() {
-            (row.creator, row.description) = ("-".into(), "".into());
+            row.description = "".into();
         }
-        if let Described::Refused(error) = described(client, &mut rows).await? {
+        if let Some(error) = described(client, &mut rows).await? {
             return Err(error);
         }
         Ok(Self {
@@ -390,10 +368,9 @@ impl Listing {
             match older.rows.get(name) {
                 Some(old) => {
                     if row.created.0 == 0 {
-                        row.created = old.created;
+                        (row.created, row.creator) = (old.created, old.creator.clone());
                     }
                     if !is_known && was_known {
-                        row.creator.clone_from(&old.creator);
                         row.description.clone_from(&old.description);
                     }
                 }
@@ -471,7 +448,7 @@ impl Listing {
         for names in together(asked.map(|name| &**name)) {
             client.command(&[b"LIST", b"NEWSGROUPS", names.as_bytes()])?;
             client.command(&[b"LIST", b"ACTIVE.TIMES", names.as_bytes()])?;
-            if let Described::Refused(_) = described(client, &mut new).await? {
+            if described(client, &mut new).await?.is_some() {
                 details = Details::Older;
             }
         }

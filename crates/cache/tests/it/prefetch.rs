@@ -1,15 +1,18 @@
 //! What is fetched before anybody asks for it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_cache::keep::Keep;
 use newsreel_cache::{PrefetchLimits, Prefetched};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, Op};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupName, MessageId};
 use tokio::time::Instant;
 
-use crate::cached::{REFRESH_S, Rig, rig};
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, rig};
 use crate::toy::article;
 
 const ALL: PrefetchLimits = PrefetchLimits {
@@ -124,6 +127,30 @@ async fn what_is_damaged_comes_anew_for_who_wants_it_there() {
         assert!((1..=3).contains(&came), "{came}");
         assert_eq!(again().await.asked, 0);
     }
+}
+
+/// Of what the disk cannot read the first one of each window came anew, and no other.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_comes_anew() {
+    let mut rig = rig(60, REFRESH_S);
+    assert_eq!(prefetch(&rig, "misc.*", ALL).await.articles, 60);
+    rig.here.stop().await;
+    let faulty = FaultyDisk::new(Arc::new(rig.disk.clone()));
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    // One uses the directory at a time.
+    drop(std::mem::replace(
+        &mut rig.here,
+        crate::cached::rig(1, REFRESH_S).here,
+    ));
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    rig.here = in_front(&[&rig.to], &rig.clock, keep, REFRESH_S);
+    faulty.add(Fault::new(Op::Read, ".seg", Effect::Medium).forever());
+    let reads = PrefetchLimits {
+        reads_kept: true,
+        ..ALL
+    };
+    let again = prefetch(&rig, "misc.*", reads).await;
+    assert_eq!((again.asked, again.articles), (60, 60));
 }
 
 /// Each thread waited once more for what had come of the threads before it.

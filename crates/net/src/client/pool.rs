@@ -3,7 +3,8 @@
 //! No more than the configured number exist at any moment, those that are made, lent, idle and closed together: providers count them
 //! from their beginning until they have closed them themselves, and bar accounts that go beyond; the limit may be that of an account
 //! with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached or
-//! turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used.
+//! turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used, and one is made for
+//! who asks in spite of that.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -118,6 +119,8 @@ enum Found<Io> {
 #[derive(Debug)]
 struct Rest {
     since: Instant,
+    /// When the last connection was begun that could not be made.
+    tried: Instant,
     until: Instant,
     length: Duration,
     why: Arc<str>,
@@ -189,6 +192,18 @@ impl<C: Connect> Pool<C> {
     /// # Errors
     /// When none can be had in time; at once while the server is left alone and no connection to it is lent.
     pub async fn lend(self: &Arc<Self>) -> Result<Lent<C>, ClientError> {
+        self.lend_to(None).await
+    }
+
+    /// The same to who knows better than to leave the server alone, since then: it is left alone only if it was tried since then.
+    ///
+    /// # Errors
+    /// When none can be had in time.
+    pub async fn lend_in_spite(self: &Arc<Self>, since: Instant) -> Result<Lent<C>, ClientError> {
+        self.lend_to(Some(since)).await
+    }
+
+    async fn lend_to(self: &Arc<Self>, in_spite: Option<Instant>) -> Result<Lent<C>, ClientError> {
         let until = Instant::now() + self.limits.wait;
         loop {
             let permit = timeout_at(until, self.places.clone().acquire_owned()).await;
@@ -197,7 +212,7 @@ impl<C: Connect> Pool<C> {
                 Ok(Err(_)) => return Err(self.error(Fault::Stopped)),
                 Err(_) => return Err(self.error(Fault::Busy(self.limits.wait))),
             };
-            match self.find_or_room(until).await? {
+            match self.find_or_room(in_spite, until).await? {
                 Found::Idle(parked) => {
                     let mut lent = self.lent(*parked, permit);
                     if lent.is_fresh().await {
@@ -210,14 +225,18 @@ impl<C: Connect> Pool<C> {
     }
 
     /// What there is for who has a place.
-    async fn find_or_room(&self, until: Instant) -> Result<Found<C::Io>, ClientError> {
+    async fn find_or_room(
+        &self,
+        in_spite: Option<Instant>,
+        until: Instant,
+    ) -> Result<Found<C::Io>, ClientError> {
         let mut queued = None;
         loop {
             let changed = self.changed.notified();
             if self.places.is_closed() {
                 return Err(self.error(Fault::Stopped));
             }
-            match self.find() {
+            match self.find(in_spite) {
                 Ok(Some(parked)) => return Ok(Found::Idle(Box::new(parked))),
                 Ok(None) => {
                     if let Some(share) = self.share(&mut queued, changed, until).await? {
@@ -410,14 +429,15 @@ impl<C: Connect> Pool<C> {
         Some((state.idle.pop_front()?, place))
     }
 
-    /// An idle connection, or none: a new one may be made.
-    fn find(&self) -> Result<Option<Parked<C::Io>>, Resting> {
+    /// An idle connection, or none: a new one may be made, also while the server is left alone if it was not tried since `in_spite`.
+    fn find(&self, in_spite: Option<Instant>) -> Result<Option<Parked<C::Io>>, Resting> {
         let mut state = self.state.lock();
         if let Some(parked) = state.idle.pop_back() {
             return Ok(Some(parked));
         }
         let is_lent = state.lent > 0;
-        match &state.rest {
+        let holds = |rest: &&Rest| in_spite.is_none_or(|since| rest.tried >= since);
+        match state.rest.as_ref().filter(holds) {
             Some(rest) if rest.until > Instant::now() => Err(Resting {
                 until: rest.until,
                 why: rest.why.clone(),
@@ -434,25 +454,7 @@ impl<C: Connect> Pool<C> {
         let mut state = self.state.lock();
         match &opened {
             Ok(_) => state.rest = None,
-            Err(error) => {
-                let now = Instant::now();
-                // Several that failed together are one failure.
-                if state.rest.as_ref().is_none_or(|rest| rest.since < begun) {
-                    let first = if error.fault.is_refusal() {
-                        REST_REFUSED_MIN
-                    } else {
-                        REST_MIN
-                    };
-                    let last = state.rest.as_ref().map(|rest| rest.length * 2);
-                    let length = last.unwrap_or(first).clamp(first, REST_MAX);
-                    state.rest = Some(Rest {
-                        since: now,
-                        until: now + length,
-                        length,
-                        why: error.to_string().into(),
-                    });
-                }
-            }
+            Err(error) => state.failed(error, begun),
         }
         opened
     }
@@ -463,6 +465,35 @@ impl<C: Connect> Pool<C> {
             doing: "waiting for a connection",
             fault,
         }
+    }
+}
+
+impl<Io> State<Io> {
+    /// A connection could not be made that was begun then: the server is left alone.
+    fn failed(&mut self, error: &ClientError, begun: Instant) {
+        let first = match error.fault.is_refusal() {
+            true => REST_REFUSED_MIN,
+            false => REST_MIN,
+        };
+        let length = match &mut self.rest {
+            // Several that failed together are one failure.
+            Some(rest) if rest.since >= begun => {
+                rest.tried = rest.tried.max(begun);
+                return;
+            }
+            // It was not to be asked yet: that it was not there is nothing new.
+            Some(rest) if rest.until > begun => rest.length,
+            Some(rest) => rest.length * 2,
+            None => first,
+        };
+        let (length, since) = (length.clamp(first, REST_MAX), Instant::now());
+        self.rest = Some(Rest {
+            since,
+            tried: begun,
+            until: since + length,
+            length,
+            why: error.to_string().into(),
+        });
     }
 }
 

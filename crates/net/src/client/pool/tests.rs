@@ -251,6 +251,7 @@ async fn who_waits_at_a_server_that_is_left_alone_is_not_waited_for() {
     }
     one.state.lock().rest = Some(Rest {
         since: Instant::now(),
+        tried: Instant::now(),
         until: Instant::now() + REST_MAX,
         length: REST_MAX,
         why: "it is".into(),
@@ -424,4 +425,40 @@ async fn a_server_that_turns_us_away_is_left_alone_for_a_while_that_doubles() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     asks(pool.clone(), true).await;
     assert_eq!(came(), 1);
+}
+
+/// Who knew that the server was back had to wait for two minutes all the same.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_left_alone_is_asked_by_who_knows_better() {
+    let (toy, pool) = pool(3, Toy::default());
+    *toy.refuses.lock() = Some("400 not now\r\n");
+    let came = || toy.came.swap(0, Ordering::Relaxed);
+    assert!(pool.lend().await.is_err());
+    settle().await;
+    assert_eq!(came(), 1);
+    let asked = Instant::now();
+    assert!(pool.lend_in_spite(asked).await.is_err());
+    assert_eq!(came(), 1);
+    // What was tried since he asked is not tried for him again.
+    let told = pool.lend_in_spite(asked).await.unwrap_err().to_string();
+    assert!(told.contains("left alone for a while: "), "{told}");
+    assert!(pool.lend().await.is_err());
+    assert_eq!(came(), 0);
+    // Nobody else waits longer for that: the pause begins anew and is no longer than it was.
+    tokio::time::sleep(Duration::from_secs(14)).await;
+    assert!(pool.lend().await.is_err());
+    assert_eq!(came(), 0);
+    *toy.refuses.lock() = None;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    asks(pool.clone(), true).await;
+    assert_eq!(came(), 1);
+    // It is back for everybody as soon as one was let in.
+    *toy.refuses.lock() = Some("400 not now\r\n");
+    let lent = pool.lend().await.unwrap();
+    assert!(pool.lend().await.is_err());
+    *toy.refuses.lock() = None;
+    settle().await;
+    drop(pool.lend_in_spite(Instant::now()).await.unwrap());
+    drop(lent);
+    asks(pool.clone(), true).await;
 }

@@ -298,6 +298,13 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         Ok(self.there.group(name).await?.map(there))
     }
 
+    async fn has_gone(&self, group: GroupId, name: GroupName<'_>) -> bool {
+        match side_of(group) {
+            Side::Local(group) => self.local.has_gone(group, name).await,
+            Side::There(group) => self.there.has_gone(group, name).await,
+        }
+    }
+
     async fn groups(
         &self,
         select: GroupSelect<'_>,

@@ -69,6 +69,15 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         name: GroupName<'_>,
     ) -> impl Future<Output = Result<Option<GroupInfo>, ServiceError>> + Send;
 
+    /// Whether a group that was there has gone, by its id and its name, as far as that is known by who has just found nothing in it; one that
+    /// was made again is another.
+    fn has_gone(&self, group: GroupId, name: GroupName<'_>) -> impl Future<Output = bool> + Send {
+        async move {
+            let found = self.group(name).await;
+            found.is_ok_and(|found| found.is_none_or(|info| info.id != group))
+        }
+    }
+
     /// Visits the selected groups in octet order of their names, from where `cursor` stands, at most `limit` of
     /// them, and moves the cursor on; the service may stop earlier (it has examined many without a match), so
     /// only [`GroupCursor::is_done`] ends a listing.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use newsreel_net::access::{Door, Grant, Pace};
 use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{Connection, Features, NewsService, Offer, OfferedId, Place, ServiceError};
-use newsreel_wire::{ArticleNumber, GroupId};
+use newsreel_wire::{ArticleNumber, GroupId, GroupName};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::dispatch::{LOG_IN_FIRST, NOT_PERMITTED, START_TLS_FIRST};
@@ -23,6 +23,9 @@ use crate::session::Shared;
 
 /// Content from here on is sent from where it lies instead of being copied behind other replies.
 const COPY_BYTES_MAX: usize = 32 << 10;
+
+/// What is said to who has a group selected that has gone.
+pub(crate) const SELECTED_GONE: &str = "412 The selected newsgroup has gone\r\n";
 
 /// The group a reader has selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,6 +315,30 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
             self.reply("412 No newsgroup selected\r\n");
         }
         self.selected
+    }
+
+    /// What is said where nothing was found in the selected group: `nothing`, but where that has gone itself.  Then it is no group that could
+    /// be selected, which is 412 (RFC 3977 sections 6.1.2 to 6.2.1 and 8.3.1), and none is from now on.
+    pub(crate) async fn reply_nothing(&mut self, nothing: &str) {
+        if self.has_selected_gone().await {
+            self.reply(SELECTED_GONE);
+        } else {
+            self.reply(nothing);
+        }
+    }
+
+    /// Whether the selected group has gone; none is selected then.
+    pub(crate) async fn has_selected_gone(&mut self) -> bool {
+        let name = GroupName::parse(self.group_name.as_bytes());
+        let (Some(selected), Ok(name)) = (self.selected, name) else {
+            return false;
+        };
+        // Boxed: a session that waits is no larger for what few wait for.
+        let has_gone = Box::pin(self.service.has_gone(selected.id, name)).await;
+        if has_gone {
+            self.selected = None;
+        }
+        has_gone
     }
 }
 

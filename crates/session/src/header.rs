@@ -247,14 +247,14 @@ struct Numbers<'a> {
 
 impl Numbers<'_> {
     /// A list that nothing matches is empty; one of a range that holds nothing is `empty`.
-    fn end<S, Io>(&self, core: &mut Core<S, Io>, listing: Listing, empty: &'static str)
+    async fn end<S, Io>(&self, core: &mut Core<S, Io>, listing: Listing, empty: &'static str)
     where
         S: NewsService,
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
         match self.form.pattern {
-            Some(_) => listing.end(core),
-            None => listing.end_or(core, empty),
+            Some(_) => listing.end_selected(core).await,
+            None => listing.end_selected_or(core, empty).await,
         }
     }
 
@@ -301,7 +301,7 @@ impl Numbers<'_> {
                 listing.step(core).await?;
             }
         }
-        self.end(core, listing, empty);
+        self.end(core, listing, empty).await;
         Ok(())
     }
 
@@ -359,7 +359,7 @@ impl Numbers<'_> {
         if let Some(error) = unreadable.first().filter(|_| !listing.has_begun()) {
             return listing.failed(core, error);
         }
-        self.end(core, listing, empty);
+        self.end(core, listing, empty).await;
         Ok(())
     }
 }

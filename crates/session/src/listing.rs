@@ -6,7 +6,7 @@
 use newsreel_service::{NewsService, ServiceError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::core::Core;
+use crate::core::{Core, SELECTED_GONE};
 use crate::end::End;
 
 #[derive(Debug)]
@@ -88,8 +88,21 @@ impl Listing {
         core.out().extend_from_slice(b".\r\n");
     }
 
-    /// The end of a list that is never empty: `nothing` is said when there is nothing to list.
-    pub(crate) fn end_or<S, Io>(self, core: &mut Core<S, Io>, nothing: &'static str)
+    /// The end of a list of the selected group, which may be empty where that is still there.
+    pub(crate) async fn end_selected<S, Io>(self, core: &mut Core<S, Io>)
+    where
+        S: NewsService,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        if !self.begun && core.has_selected_gone().await {
+            core.out().truncate(self.before);
+            return core.reply(SELECTED_GONE);
+        }
+        self.end(core);
+    }
+
+    /// The same of a list that is never empty: `nothing` is said when there is nothing to list.
+    pub(crate) async fn end_selected_or<S, Io>(self, core: &mut Core<S, Io>, nothing: &'static str)
     where
         S: NewsService,
         Io: AsyncRead + AsyncWrite + Unpin + Send,
@@ -98,6 +111,6 @@ impl Listing {
             return self.end(core);
         }
         core.out().truncate(self.before);
-        core.reply(nothing);
+        core.reply_nothing(nothing).await;
     }
 }

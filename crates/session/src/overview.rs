@@ -168,7 +168,7 @@ where
             listing.step(core).await?;
         }
     }
-    listing.end_or(core, empty);
+    listing.end_selected_or(core, empty).await;
     Ok(())
 }
 

@@ -189,7 +189,10 @@ where
     let found = match asked {
         Ok(Some(found)) => found,
         Ok(None) => {
-            core.reply(absent);
+            match query {
+                ArticleQuery::ById(_) => core.reply(absent),
+                ArticleQuery::ByNumber(..) => core.reply_nothing(absent).await,
+            }
             return Ok(());
         }
         Err(error) => {
@@ -314,10 +317,13 @@ where
             }
             status(core, b"223 ", number);
         }
-        Ok(None) => core.reply(match direction {
-            Direction::Next => "421 No next article\r\n",
-            Direction::Last => "422 No previous article\r\n",
-        }),
+        Ok(None) => {
+            let nothing = match direction {
+                Direction::Next => "421 No next article\r\n",
+                Direction::Last => "422 No previous article\r\n",
+            };
+            core.reply_nothing(nothing).await;
+        }
         Err(error) => core.reply_error(&error),
     }
     Ok(())

@@ -62,6 +62,11 @@ impl<C: Connect> NewsService for CServer<C> {
         }))
     }
 
+    async fn has_gone(&self, _group: GroupId, name: GroupName<'_>) -> bool {
+        // Who found nothing has had it asked for where that was too long ago.
+        self.inner.there.lacks_group(name.as_str(), |_| true)
+    }
+
     async fn groups(
         &self,
         select: GroupSelect<'_>,

@@ -114,3 +114,33 @@ async fn a_group_that_is_refused_for_a_moment_has_lost_nothing() {
         assert_eq!(rig.numbers().await.len(), 9);
     }
 }
+
+/// Who had it selected was told of an empty group for ever: it is known to have gone as soon as its server has said so to who selects it.
+#[tokio::test]
+async fn a_group_that_has_gone_is_known_to_have() {
+    let name = GroupName::parse(b"misc.test").unwrap();
+    for refresh_s in [REFRESH_S, 0] {
+        for question in 0..QUESTIONS {
+            let rig = rig(3, refresh_s);
+            let id = rig.group().await.unwrap().id;
+            // Nothing is there, but the group is.
+            let nowhere = ArticleQuery::ByNumber(id, ArticleNumber(7));
+            let mut out = ArticleBuf::new();
+            let found = rig.here.article(nowhere, Part::Stat, &mut out).await;
+            assert_eq!(found, Ok(None));
+            assert!(!rig.here.has_gone(id, name).await);
+            rig.to.0.lock().is_without_group = true;
+            if refresh_s > 0 {
+                let told = answered(&*rig.here, id, question).await;
+                assert_eq!(told, Err(ServiceError::Away), "{question}");
+            }
+            let told = answered(&*rig.here, id, question).await;
+            assert_eq!(told, Ok(false), "{question}");
+            assert!(rig.here.has_gone(id, name).await, "{question}");
+            rig.to.0.lock().is_without_group = false;
+            rig.later(REFRESH_S);
+            assert!(rig.group().await.is_some());
+            assert!(!rig.here.has_gone(id, name).await, "{question}");
+        }
+    }
+}

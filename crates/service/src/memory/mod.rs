@@ -179,6 +179,15 @@ impl MemoryService {
         state.groups.insert(name.to_owned(), group);
     }
 
+    /// Removes a group; its articles stay, in no group.
+    pub fn remove_group(&self, name: &str) {
+        let mut state = self.state.lock();
+        if let Some(group) = state.groups.remove(name) {
+            // No group has this name, nor one that is made again this id.
+            state.names.insert(group.id, String::new());
+        }
+    }
+
     /// The next article of a group gets at least this number.
     pub fn raise(&self, group: &str, number: u64) {
         if let Some(group) = self.state.lock().groups.get_mut(group) {

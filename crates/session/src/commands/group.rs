@@ -10,7 +10,7 @@ use crate::core::{Core, Selected};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
-const NO_GROUP: &str = "411 No such newsgroup\r\n";
+pub(super) const NO_GROUP: &str = "411 No such newsgroup\r\n";
 
 /// Of the reply, and of LISTGROUP's.
 pub(super) const CODE: &[u8] = b"211 ";
@@ -34,7 +34,7 @@ where
         core.reply("501 Malformed newsgroup name\r\n");
         return Ok(());
     };
-    if let Some(info) = find(core, name).await {
+    if let Some(info) = find(core, name, NO_GROUP).await {
         select(core, name, &info);
         let out = core.out();
         out.extend_from_slice(CODE);
@@ -45,8 +45,12 @@ where
     Ok(())
 }
 
-/// The group of this name; none: that was replied.
-pub(super) async fn find<S, Io>(core: &mut Core<S, Io>, name: GroupName<'_>) -> Option<GroupInfo>
+/// The group of this name; none: that was replied, `absent` where there is none.
+pub(super) async fn find<S, Io>(
+    core: &mut Core<S, Io>,
+    name: GroupName<'_>,
+    absent: &'static str,
+) -> Option<GroupInfo>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
@@ -60,7 +64,7 @@ where
     }
     match core.service.group(name).await {
         Ok(Some(info)) => return Some(info),
-        Ok(None) => core.reply(NO_GROUP),
+        Ok(None) => core.reply(absent),
         Err(error) => core.reply_error(&error),
     }
     None

@@ -6,7 +6,7 @@ use newsreel_wire::{GroupName, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::group;
-use crate::core::{Core, scratch_of};
+use crate::core::{Core, SELECTED_GONE, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
 use crate::spec::{Needs, Spec};
@@ -54,7 +54,14 @@ where
         core.reply("501 Malformed newsgroup name\r\n");
         return Ok(());
     };
-    let Some(info) = group::find(core, name).await else {
+    let absent = match command.arg(0) {
+        Some(_) => group::NO_GROUP,
+        None => SELECTED_GONE,
+    };
+    let Some(info) = group::find(core, name, absent).await else {
+        if command.arg(0).is_none() {
+            core.has_selected_gone().await;
+        }
         return Ok(());
     };
     let mut listing = Listing::begin(core, group::CODE);

@@ -4,6 +4,7 @@
 mod behaviour;
 mod driver;
 mod properties;
+mod selected;
 mod states;
 mod table;
 mod tls;

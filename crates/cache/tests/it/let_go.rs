@@ -75,6 +75,8 @@ async fn an_article_whose_end_does_not_come_is_let_go_all_the_same() {
 async fn what_would_go_is_told_at_once_and_stays() {
     let rig = rig(3, REFRESH_S);
     assert!(rig.read(1).await.unwrap());
+    // What has just come is kept by another thread: who only asks does not wait for that.
+    rig.here.stop().await;
     let goes_on = Arc::new(Notify::new());
     let id = MessageId::parse(b"<2@t.example>").unwrap();
     rig.to.0.lock().holds = Some(("ARTICLE <2@t.example>", 300, Arc::clone(&goes_on)));

@@ -211,8 +211,11 @@ impl<C: Connect> CServer<C> {
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
                 if !ask.shows(&kept.wire) {
-                    // The same servers answer, or do not, as where it is not kept: nobody learns so what others read.
-                    self.is_there(id, ask, out).await?;
+                    // The same servers are asked, and answer or do not, as where it is not kept: nobody learns so what others read.
+                    if !self.was_said_missing(&hash) {
+                        self.is_there(id, ask, out).await?;
+                        inner.said_missing.insert(hash, Instant::now());
+                    }
                     return Ok(None);
                 }
                 let source = self.answer_all((id.as_bytes(), hash, &kept), ask, out);
@@ -226,6 +229,7 @@ impl<C: Connect> CServer<C> {
             let landing = inner.flights.landing(Wanted::Id(hash), begin);
             let landed = landing.wait().await;
             if !ask.shows_landed(landed) {
+                inner.said_missing.insert(hash, Instant::now());
                 return Ok(None);
             }
             if let ControlFlow::Break(source) = self.came(landed, ask, out).await? {
@@ -233,6 +237,14 @@ impl<C: Connect> CServer<C> {
             }
         }
         Err(super::Inner::<C>::given_up())
+    }
+
+    /// Whether it was said not long ago of an article that it is not there, to who may not read it: for as long as a server is not asked
+    /// again for what it does not have.
+    fn was_said_missing(&self, hash: &IdHash) -> bool {
+        let refresh = self.inner.there.missing_refresh();
+        let said = self.inner.said_missing.get(hash);
+        said.is_some_and(|said| said.elapsed() < refresh)
     }
 
     /// Whether an article is at a server elsewhere, and is shown.

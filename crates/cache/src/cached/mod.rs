@@ -33,17 +33,19 @@ use std::time::Duration;
 use newsreel_net::LineLimit;
 use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
-use newsreel_wire::{GroupId, GroupName, MessageId};
+use newsreel_wire::{GroupId, GroupName, IdHash, MessageId};
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::access_log::{AccessLine, AccessLog};
 use crate::censor::Censor;
 use crate::keep::{Dropped, Fetched, Keep, KeepError, Kept, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
-use crate::remote::RServer;
+use crate::remote::{MISSING_IDS_MAX, RServer, WholeList};
 use counts::{Counts, Unread};
 use fetch::Run;
 use flights::{Flights, Landed};
@@ -73,6 +75,9 @@ const UNTIL_KEPT: Duration = Duration::from_secs(5);
 /// What readers are told when the cache's own files cannot be used.
 const NO_FILES: ServiceError = ServiceError::Fault("the cache's own files cannot be used");
 
+/// Groups of which all numbers are remembered, of servers that list no part of one.
+const WHOLE_LISTS_MAX: usize = 4;
+
 /// How old what is told may be, and how much is fetched before it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSettings {
@@ -98,6 +103,10 @@ struct Inner<C: Connect> {
     settings: CacheSettings,
     flights: Arc<Flights>,
     turns: Turns,
+    /// All numbers of groups, by the groups' generations, of servers that list no part of a group: while they may be told again.
+    whole_lists: Cache<Arc<str>, (u64, Arc<WholeList>)>,
+    /// Articles of which it was said that they are not there, as who asked may not read them, and when.
+    said_missing: Cache<IdHash, Instant>,
     /// How each group is being read, by who read last at the end; an entry for each group that has a name.
     runs: Mutex<HashMap<GroupId, Vec<Run>>>,
     /// Overview that was fetched before somebody asked for it.
@@ -149,6 +158,8 @@ impl<C: Connect> CServer<C> {
             settings,
             flights: Arc::default(),
             turns: Turns::default(),
+            whole_lists: Cache::new(WHOLE_LISTS_MAX),
+            said_missing: Cache::new(MISSING_IDS_MAX),
             runs: Mutex::default(),
             ahead: Ahead::default(),
             counts: Counts::default(),

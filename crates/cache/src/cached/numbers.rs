@@ -281,7 +281,7 @@ impl<C: Connect> Inner<C> {
             return Ok(Some(Known { blocks, is_kept }));
         }
         let up_to = up_to.min(group.high);
-        let comparing = self.compared((id, name), group, (range, up_to), need);
+        let comparing = self.compared(name, group, (range, up_to), need);
         let mut blocks = comparing.await?;
         while let Some(unknown) = Self::unknown(&blocks, range, need) {
             match self.have_lines((id, name), group, (unknown, up_to)).await? {
@@ -294,7 +294,7 @@ impl<C: Connect> Inner<C> {
                 }
                 // What others asked may be older than this question.
                 Asked::Elsewhere => {
-                    let comparing = self.compared((id, name), group, (range, up_to), need);
+                    let comparing = self.compared(name, group, (range, up_to), need);
                     blocks = comparing.await?;
                 }
             }
@@ -306,7 +306,7 @@ impl<C: Connect> Inner<C> {
     /// What is known of a range, after it was compared with the server where it is too old.
     async fn compared(
         &self,
-        (id, name): (GroupId, &Arc<str>),
+        name: &Arc<str>,
         group: &KeptGroup,
         (range, up_to): (Numbers, ArticleNumber),
         need: Need,
@@ -324,7 +324,7 @@ impl<C: Connect> Inner<C> {
             stale = self.stale(&blocks, wide, need).unwrap_or(stale);
         }
         match self
-            .compare((id, name), group.generation, widened(group, stale))
+            .compare(name, group.generation, widened(group, stale))
             .await
         {
             Ok(()) => self.blocks(name, range).await,
@@ -336,19 +336,29 @@ impl<C: Connect> Inner<C> {
 
     async fn compare(
         &self,
-        (id, name): (GroupId, &Arc<str>),
+        name: &Arc<str>,
         generation: u64,
         range: Numbers,
     ) -> Result<(), ServiceError> {
-        let (now, mut listed, mut from) = (self.there.now(), Vec::new(), Some(range.0));
-        let most = usize::try_from(NUMBER_BLOCKS * BLOCK_NUMBERS).unwrap_or(usize::MAX);
-        while let Some(low) = from {
-            let listing = self.there.numbers(id, low, range.1, most, &mut listed);
-            from = listing.await?;
+        // What is told of all of a group is not asked for again with each part of it.
+        let known = self.whole_lists.get(name);
+        let known = known.filter(|(of, list)| *of == generation && self.is_fresh(list.told));
+        let (mut whole, had) = match known {
+            Some((_, list)) => (Some(list), true),
+            None => (None, false),
+        };
+        let listing = self.there.numbers_listed(name, range, &mut whole);
+        let (listed, told) = listing.await?;
+        match whole {
+            Some(list) => self.whole_lists.insert(name.clone(), (generation, list)),
+            None if had => {
+                self.whole_lists.remove(name);
+            }
+            None => {}
         }
         let name = Arc::clone(name);
         let comparing = self.on_disk(move |keep| {
-            keep.compare((&name, generation), range, &listed, now);
+            keep.compare((&name, generation), range, &listed, told);
             // By now they may be told.
             keep.forget_lines((&name, generation), &without_line(keep, &name, range));
         });

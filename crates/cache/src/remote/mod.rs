@@ -40,7 +40,7 @@ pub(crate) use article::Take;
 pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
 pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
-pub(crate) use numbers::{GAP_NUMBERS, TakeLines};
+pub(crate) use numbers::{GAP_NUMBERS, TakeLines, WholeList};
 pub(crate) use one::Delivery;
 pub use one::{MISSING_GROUPS_MAX, MISSING_IDS_MAX};
 pub use route::{Route, Routes};
@@ -147,6 +147,11 @@ impl<C: Connect> RServer<C> {
     /// The largest article that may come, octets.
     pub(crate) fn article_octets_max(&self) -> u64 {
         self.common.settings.article_octets_max as u64
+    }
+
+    /// How long a server is not asked again for what it does not have.
+    pub(crate) fn missing_refresh(&self) -> Duration {
+        self.common.settings.missing_refresh
     }
 
     /// How many connections a group's server may have at the same time.

@@ -6,13 +6,14 @@
 //! the rest in windows that become wider.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, Direction, OverviewRows, ServiceError};
 use newsreel_wire::overview::{OverviewFields, message_id};
 use newsreel_wire::range::NUMBER_DIGITS_MAX;
-use newsreel_wire::{ArticleNumber, GroupId, MessageId};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ask::{Marks, asked, numbered};
@@ -29,6 +30,9 @@ const WINDOW_MAX: u64 = 1024;
 
 /// The first window in which a neighbour is looked for.
 const NEIGHBOUR_WINDOW: u64 = 32;
+
+/// Runs of numbers of a list that is remembered.
+const RUNS_MAX: usize = 1 << 18;
 
 /// Where so many numbers or more are left behind a window without any the next one that is there is looked for.
 pub(crate) const GAP_NUMBERS: u64 = 1 << 20;
@@ -52,6 +56,70 @@ where
                 || Err(client.refused("GROUP", code)),
                 |marks| Ok(Some(marks)),
             )
+        }
+    }
+}
+
+/// All numbers of a group, as a server told them that lists no part of one.
+#[derive(Debug)]
+pub(crate) struct WholeList {
+    /// When it was asked for.
+    pub(crate) told: UnixTime,
+    /// Up to which number all are known.
+    known_to: u64,
+    /// The first and the last number of each run without a gap, in order.
+    runs: Vec<(u64, u64)>,
+}
+
+impl WholeList {
+    /// One that was asked for then; its numbers are still to come.
+    const fn new(told: UnixTime) -> Self {
+        Self {
+            told,
+            known_to: NUMBER_MAX,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The next number has come.
+    fn add(&mut self, number: ArticleNumber) {
+        let is_full = self.runs.len() >= RUNS_MAX;
+        match self.runs.last_mut() {
+            Some((_, last)) if number.0 <= *last => {}
+            Some((_, last)) if number.0 == *last + 1 && number.0 <= self.known_to => {
+                *last = number.0;
+            }
+            Some((_, last)) if is_full => self.known_to = self.known_to.min(*last),
+            _ => self.runs.push((number.0, number.0)),
+        }
+    }
+
+    /// The numbers of a range; none: not all of them are known.
+    fn within(&self, (low, high): (u64, u64)) -> Option<impl Iterator<Item = ArticleNumber>> {
+        let first = self.runs.partition_point(|(_, last)| *last < low);
+        let runs = self.runs.iter().skip(first);
+        let runs = runs.take_while(move |(first, _)| *first <= high);
+        let numbers = runs.flat_map(move |(first, last)| *first.max(&low)..=*last.min(&high));
+        (high <= self.known_to).then(|| numbers.map(ArticleNumber))
+    }
+}
+
+/// The number nearest to one.
+struct Nearest {
+    to: ArticleNumber,
+    direction: Direction,
+    found: Option<ArticleNumber>,
+}
+
+impl Nearest {
+    /// The next number has come.
+    fn look(&mut self, number: ArticleNumber) {
+        match self.direction {
+            Direction::Next if number > self.to && self.found.is_none() => {
+                self.found = Some(number)
+            }
+            Direction::Last if number < self.to => self.found = Some(number),
+            Direction::Next | Direction::Last => {}
         }
     }
 }
@@ -222,37 +290,42 @@ impl<C: Connect> One<C> {
         Err(client.refused("GROUP", 411))
     }
 
-    /// Takes the numbers of a range that are there, in order; the group's marks.
+    /// Takes the numbers of a range that are there, in order, or of the whole group from a server that lists no part of it; the group's
+    /// marks, and whether it was the whole.
     async fn listed_in<Io>(
         &self,
         client: &mut Client<Io>,
         group: &str,
         (low, high): (u64, u64),
         mut take: impl FnMut(ArticleNumber),
-    ) -> Result<Marks, ClientError>
+    ) -> Result<(Marks, bool), ClientError>
     where
         Io: AsyncRead + AsyncWrite + Unpin,
     {
         const DOING: &str = "LISTGROUP";
         let range = format!("{low}-{high}");
         let whole: [&[u8]; 2] = [b"LISTGROUP", group.as_bytes()];
-        let takes_range = !self.lists_whole.load(Ordering::Relaxed);
+        let mut is_whole = self.lists_whole.load(Ordering::Relaxed);
         client.command(&[b"GROUP", group.as_bytes()])?;
-        match takes_range {
-            true => client.command(&[whole[0], whole[1], range.as_bytes()])?,
-            false => client.command(&whole)?,
+        match is_whole {
+            true => client.command(&whole)?,
+            false => client.command(&[whole[0], whole[1], range.as_bytes()])?,
         }
         let marks = self.select(client, group).await?;
         let mut code = client.reply(DOING).await?;
-        if code == 501 && takes_range {
+        if code == 501 && !is_whole {
             client.command(&whole)?;
             code = client.reply(DOING).await?;
+            is_whole = true;
             self.lists_whole.store(code == 211, Ordering::Relaxed);
         }
         if code != 211 {
             return Err(client.refused(DOING, code));
         }
-        let mut next = low;
+        let (mut next, high) = match is_whole {
+            true => (1, NUMBER_MAX),
+            false => (low, high),
+        };
         while let Some(line) = client.line(DOING).await? {
             if let Some((number, _)) = numbered(line, b' ')
                 && (next..=high).contains(&number.0)
@@ -261,7 +334,7 @@ impl<C: Connect> One<C> {
                 take(number);
             }
         }
-        Ok(marks)
+        Ok((marks, is_whole))
     }
 
     /// Takes the overview lines of a window that can be read, each with its number.
@@ -297,21 +370,50 @@ impl<C: Connect> One<C> {
         let mut steps = Steps::new(number, direction, WINDOW_MAX);
         while let Some(window) = steps.window() {
             let (marks, found) = asked!(self, client => {
-                let mut found = None;
-                let listing = self.listed_in(&mut client, group, window, |number| {
-                    if found.is_none() || direction == Direction::Last {
-                        found = Some(number);
-                    }
-                });
-                let marks = listing.await?;
-                Ok((marks, found))
+                let (to, found) = (number, None);
+                let mut nearest = Nearest { to, direction, found };
+                let listing = self.listed_in(&mut client, group, window, |it| nearest.look(it));
+                let (marks, is_whole) = listing.await?;
+                Ok(((!is_whole).then_some(marks), nearest.found))
             });
-            if found.is_some() {
+            // Of the whole group there is no next window.
+            let Some(marks) = marks.filter(|_| found.is_none()) else {
                 return Ok(found);
-            }
+            };
             steps.go_on(window, marks);
         }
         Ok(None)
+    }
+
+    /// The numbers of a range of a group that are there, and when they were told.  `whole` is what is known of it from a server that lists no
+    /// part of a group, and is that afterwards.
+    pub(super) async fn listed_of(
+        &self,
+        group: &str,
+        range: (ArticleNumber, ArticleNumber),
+        whole: &mut Option<Arc<WholeList>>,
+    ) -> Result<(Vec<ArticleNumber>, UnixTime), ServiceError> {
+        let range = (range.0.0.max(1), range.1.0.min(NUMBER_MAX));
+        if let Some(known) = &*whole
+            && let Some(numbers) = known.within(range)
+        {
+            return Ok((numbers.collect(), known.told));
+        }
+        let now = UnixTime(self.common.clock.now().secs);
+        let (listed, all) = asked!(self, client => {
+            let (mut listed, mut all) = (Vec::new(), WholeList::new(now));
+            let listing = self.listed_in(&mut client, group, range, |number| {
+                all.add(number);
+                if (range.0..=range.1).contains(&number.0) {
+                    listed.push(number);
+                }
+            });
+            let (marks, is_whole) = listing.await?;
+            all.known_to = all.known_to.min(marks.high);
+            Ok((listed, is_whole.then(|| Arc::new(all))))
+        });
+        *whole = all;
+        Ok((listed, now))
     }
 
     /// Where a listing up to `high` goes on after a window that ended at `to`: behind one without anything, and in front of a large gap,
@@ -351,8 +453,12 @@ impl<C: Connect> One<C> {
         let begun = out.len();
         let marks = asked!(self, client => {
             out.truncate(begun);
-            let listing = self.listed_in(&mut client, &name, (low, to), |number| out.push(number));
-            listing.await
+            let listing = self.listed_in(&mut client, &name, (low, to), |number| {
+                if (low..=to).contains(&number.0) {
+                    out.push(number);
+                }
+            });
+            Ok(listing.await?.0)
         });
         let is_empty = out.len() == begun;
         self.goes_on(&name, (to, high), marks, is_empty).await

@@ -16,7 +16,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
 use super::article::Take;
 use super::ask::{NO_ANSWER, all_of};
-use super::numbers::TakeLines;
+use super::numbers::{TakeLines, WholeList};
 use super::one::{Delivery, One};
 use super::{RServer, RemoteNewnews};
 
@@ -253,6 +253,20 @@ impl<C: Connect> RServer<C> {
         match self.numbering(group) {
             Some(one) => one.lines_in(group, ranges, octets_max, take).await,
             None => Ok(()),
+        }
+    }
+
+    /// The numbers of a range of a group that are there, and when they were told.  `whole` is what is known of it from a server that lists no
+    /// part of a group, and is that afterwards.
+    pub(crate) async fn numbers_listed(
+        &self,
+        group: &str,
+        range: (ArticleNumber, ArticleNumber),
+        whole: &mut Option<Arc<WholeList>>,
+    ) -> Result<(Vec<ArticleNumber>, UnixTime), ServiceError> {
+        match self.numbering(group) {
+            Some(one) => one.listed_of(group, range, whole).await,
+            None => Ok((Vec::new(), self.now())),
         }
     }
 

@@ -141,3 +141,84 @@ async fn a_server_that_lists_no_part_of_a_group_is_asked_for_all_of_it() {
         assert_eq!(asked, both[turn..], "it is remembered");
     }
 }
+
+/// Each eight thousand numbers of it cost a list of all of them.
+#[tokio::test]
+async fn all_of_a_group_is_listed_once_and_not_for_each_part() {
+    const LAST: u64 = 30_000;
+    let rig = with(1..=LAST, REFRESH_S);
+    rig.to.0.lock().lists_whole = true;
+    let listed = || {
+        let is_list = |said: &String| said.starts_with("LISTGROUP");
+        let asked = rig.to.asked().into_iter().filter(is_list);
+        asked.collect::<Vec<_>>()
+    };
+    assert_eq!(rig.numbers().await.len() as u64, LAST);
+    let first = listed();
+    assert_eq!(first.len(), 2, "it is asked for a part once: {first:?}");
+    rig.to.0.lock().articles.remove(&4);
+    rig.to.0.lock().articles.remove(&LAST);
+    rig.later(REFRESH_S);
+    let seen: Vec<u64> = (1..LAST).filter(|number| *number != 4).collect();
+    assert_eq!(rig.numbers().await, seen);
+    assert_eq!(listed(), ["LISTGROUP misc.test"]);
+    // What is told of it is as old as the list, and no older than anything may be.
+    rig.later(REFRESH_S - 1);
+    assert_eq!(rig.numbers().await, seen);
+    assert_eq!(rig.to.asked(), [""; 0]);
+    rig.to.0.lock().articles.remove(&9);
+    rig.later(1);
+    assert_eq!(rig.numbers().await.len(), seen.len() - 1);
+    assert_eq!(listed(), ["LISTGROUP misc.test"]);
+}
+
+/// What has come since all of a group was listed is no part of that list.
+#[tokio::test]
+async fn what_is_behind_a_list_of_all_is_asked_for() {
+    let rig = with(1..=200, REFRESH_S);
+    rig.to.0.lock().lists_whole = true;
+    assert_eq!(rig.numbers().await.len(), 200);
+    rig.later(REFRESH_S / 2);
+    for number in 201..=20_000 {
+        let new = article(number, 500);
+        rig.to.0.lock().articles.insert(number, new);
+    }
+    rig.here.keep().outdate_group("misc.test");
+    assert_eq!(rig.numbers().await, (1..=20_000).collect::<Vec<_>>());
+    // With a time of zero each comparison asks.
+    let rig = with(1..=20_000, 0);
+    rig.to.0.lock().lists_whole = true;
+    for gone in [5, 15_000] {
+        assert_eq!(
+            rig.numbers().await.len() as u64,
+            20_000 - u64::from(gone > 5)
+        );
+        rig.to.0.lock().articles.remove(&gone);
+    }
+    assert_eq!(rig.numbers().await.len(), 19_998);
+}
+
+/// A neighbour behind a gap was looked for in windows, each of which had all numbers listed.
+#[tokio::test]
+async fn the_next_number_is_found_in_one_list_of_all() {
+    let rig = with([1, 2, 70_000, LARGEST - 5].into_iter(), REFRESH_S);
+    rig.to.0.lock().marks = Some((1, LARGEST));
+    rig.to.0.lock().lists_whole = true;
+    let there = remote(&rig.to, &rig.clock);
+    let name = GroupName::parse(b"misc.test").unwrap();
+    let id = there.group(name).await.unwrap().unwrap().id;
+    for (from, direction, nearest) in [
+        (70_000, Direction::Next, Some(LARGEST - 5)),
+        (LARGEST - 5, Direction::Last, Some(70_000)),
+        (LARGEST - 5, Direction::Next, None),
+        (1, Direction::Last, None),
+    ] {
+        rig.to.asked();
+        let mut out = ArticleBuf::new();
+        let asking = there.neighbour(id, ArticleNumber(from), direction, &mut out);
+        assert_eq!(asking.await, Ok(nearest.map(ArticleNumber)), "{from}");
+        let asked = rig.to.asked();
+        let lists = asked.iter().filter(|said| said.starts_with("LISTGROUP"));
+        assert!(lists.count() <= 2, "{asked:?}");
+    }
+}

@@ -273,3 +273,63 @@ async fn nobody_learns_what_others_have_read() {
         }
     }
 }
+
+/// What was said not to be there is said so again for as long as its server is not asked again, and then nobody can be asked: so it was of what
+/// nobody has, and of a private article that somebody had read it was said that nobody can be asked.
+#[tokio::test(start_paused = true)]
+async fn nobody_learns_what_others_have_read_by_asking_twice() {
+    const PARTS: [Part; 4] = [Part::Stat, Part::Head, Part::Body, Part::Whole];
+    for (is_offline, part) in [true, false]
+        .into_iter()
+        .flat_map(|it| PARTS.map(|part| (it, part)))
+    {
+        let (rig, ada) = with_private(false);
+        assert!(rig.read_by_id(FIRST, Part::Whole).await.is_some());
+        rig.here.stop().await;
+        // It was read, it is private and was not, and it is nowhere.
+        let all = [FIRST, "<2@t.example>", "<9@t.example>"];
+        for id in all {
+            assert_eq!(read(&rig, by_id(id), part).await, Ok(None), "{id}");
+        }
+        rig.here.stop().await;
+        // The second is kept only if somebody had it fetched.
+        let all = match part {
+            Part::Stat => [FIRST, "<9@t.example>", "<9@t.example>"],
+            _ => all,
+        };
+        rig.here.set_offline(is_offline).unwrap();
+        for to in [&ada, &rig.to] {
+            to.0.lock().is_down = true;
+            to.asked();
+        }
+        for again in PARTS {
+            for id in all {
+                assert_eq!(
+                    read(&rig, by_id(id), again).await,
+                    Ok(None),
+                    "{id} {again:?}"
+                );
+                assert_eq!(line(&rig, id).await, Ok(None), "{id}");
+            }
+        }
+        tokio::time::advance(Duration::from_secs(61)).await;
+        let why = match is_offline {
+            true => ServiceError::Offline,
+            false => ServiceError::Away,
+        };
+        for id in all {
+            assert_eq!(read(&rig, by_id(id), part).await, Err(why.clone()), "{id}");
+            assert_eq!(line(&rig, id).await, Err(why.clone()), "{id}");
+        }
+    }
+}
+
+/// What is said to one is no word to who may read it.
+#[tokio::test]
+async fn what_is_not_shown_to_one_is_shown_to_another() {
+    let (rig, _ada) = with_private(false);
+    for _ in 0..2 {
+        assert_eq!(read(&rig, by_id(FIRST), Part::Whole).await, Ok(None));
+        assert!(rig.read_by_id(FIRST, Part::Whole).await.is_some());
+    }
+}

@@ -193,11 +193,13 @@ pub enum Defer {
     Unjudged,
     /// As many posts of its poster wait to be mailed as may.
     MailShare,
+    /// It would have to wait for a server elsewhere, and as many posts wait as may.
+    QueueFull,
 }
 
 impl Defer {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::UnderWay,
         Self::TooManyOffers,
         Self::Full,
@@ -206,6 +208,7 @@ impl Defer {
         Self::Stopping,
         Self::Unjudged,
         Self::MailShare,
+        Self::QueueFull,
     ];
 
     /// What the peer is told.
@@ -220,6 +223,9 @@ impl Defer {
             Self::Stopping => "server is stopping",
             Self::Unjudged => "what judges articles is down",
             Self::MailShare => "too many posts of yours wait to be sent to moderators",
+            Self::QueueFull => {
+                "posting is put off: its server cannot be asked, and the queue is full, see `newsreel cache queue list`"
+            }
         }
     }
 
@@ -235,6 +241,7 @@ impl Defer {
             Self::Stopping => "stopping",
             Self::Unjudged => "unjudged",
             Self::MailShare => "mail_share",
+            Self::QueueFull => "queue_full",
         }
     }
 }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use newsreel_cache::CServer;
-use newsreel_cache::queue::{PostQueue, PostTarget, QueuedPost, Standing};
+use newsreel_cache::queue::{PostQueue, PostTarget, QueueError, QueuedPost, Standing};
 use newsreel_net::client::Connect;
 use newsreel_service::NewsService as _;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ pub(super) fn answer<C: Connect>(
     let queue = service.queue().ok_or(
         "no posts wait here: `cache.posts_octets` is 0, so a post is sent at once or not taken",
     )?;
-    let said = |error: newsreel_cache::queue::QueueError| error.to_string();
+    let said = |error: QueueError| error.to_string();
     match action {
         QueueAction::List => {
             let all = queue.list().map_err(said)?;
@@ -79,22 +79,7 @@ pub(super) fn answer<C: Connect>(
             let waits = service.edit_post(number, &text)?;
             Ok(json!({"edited": number, "waits": waits}))
         }
-        QueueAction::Retry { numbers } => {
-            let numbers = match numbers.as_slice() {
-                [] => queue
-                    .list()
-                    .map_err(said)?
-                    .iter()
-                    .map(|(number, _)| *number)
-                    .collect(),
-                some => some.to_vec(),
-            };
-            for number in &numbers {
-                queue.retry(*number, service.now()).map_err(said)?;
-            }
-            service.look_at_posts();
-            Ok(json!({"retried": numbers}))
-        }
+        QueueAction::Retry { numbers } => retried(service, queue, &numbers),
         QueueAction::Drop { numbers, dry_run } => {
             let mut dropped = Vec::new();
             for number in numbers {
@@ -106,6 +91,47 @@ pub(super) fn answer<C: Connect>(
                 dropped.push(post(&(number, found)));
             }
             Ok(json!({"dry_run": dry_run, "dropped": dropped}))
+        }
+    }
+}
+
+/// Has some tried now, or all: those that are being sent or edited are not, which is said.
+fn retried<C: Connect>(
+    service: &CServer<C>,
+    queue: &PostQueue,
+    numbers: &[u64],
+) -> Result<Value, String> {
+    if service.is_offline() {
+        return Err(
+            "this server is offline and asks no other, so nothing was tried: `newsreel cache offline off` has all that wait sent at once"
+                .to_owned(),
+        );
+    }
+    let all = match numbers {
+        [] => queue.list().map_err(|error| error.to_string())?,
+        _ => Vec::new(),
+    };
+    let all = all.iter().map(|(number, _)| number);
+    let (mut retried, mut in_hand, mut failed) = (Vec::new(), Vec::new(), None);
+    for number in numbers.iter().chain(all) {
+        match queue.retry(*number, service.now()) {
+            Ok(()) => retried.push(*number),
+            Err(QueueError::InHand(number)) => in_hand.push(number),
+            // One that has been sent meanwhile need not be tried.
+            Err(QueueError::Missing(_)) if numbers.is_empty() => {}
+            Err(error) => {
+                failed = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    service.look_at_posts();
+    match (failed, retried.as_slice()) {
+        (None, _) => Ok(json!({"retried": retried, "in_hand": in_hand})),
+        (Some(error), []) => Err(error),
+        (Some(error), _) => {
+            let tried: Vec<String> = retried.iter().map(u64::to_string).collect();
+            Err(format!("{error}; tried now: {}", tried.join(", ")))
         }
     }
 }

@@ -818,6 +818,12 @@ fn posts_wait_and_reading_goes_on_without_the_server() {
     assert!(said.starts_with("this server is offline"), "{said}");
     let text = cache_said(&cache, &["queue", "show", "1"]).unwrap();
     assert!(text.ends_with("\n\nbody of <11@t.example>\n"), "{text}");
+    // It was said to be tried now, and nothing was.
+    let retried = cache_said(&cache, &["queue", "retry", "1"]).unwrap_err();
+    assert!(
+        retried.contains("offline") && retried.contains("nothing was tried"),
+        "{retried}"
+    );
     let edited = cache.folder.path().join("post.txt");
     let other = text.replace("Subject: a post", "Subject: another");
     replace_file(&RealDisk, &edited, other.as_bytes()).unwrap();

@@ -15,16 +15,19 @@ use newsreel_wire::{MessageId, UnixTime};
 
 use super::{CServer, Inner};
 use crate::queue::{Became, PostQueue, PostTarget, QueueError, QueuedPost, Standing};
-use crate::remote::{Delivery, Judged};
+use crate::remote::{Delivery, Judged, Sending};
 
 /// The clock is looked at so often, at least, while posts wait.
 const LOOK: Duration = Duration::from_secs(60);
 
 impl Delivery {
-    fn became(&self) -> Became {
+    /// What became of a post; `by_hand`: somebody wanted it tried, which says nothing of how soon the next try is of use.
+    fn became(&self, by_hand: bool) -> Became {
         match self {
             Self::Taken | Self::Had(_) => Became::Sent,
             Self::Refused(said) | Self::Barred(said) => Became::Refused(said.clone()),
+            Self::Unreached(why) => Became::PutOff(why.clone()),
+            Self::Away(why) | Self::Unsure(why) if by_hand => Became::PutOff(why.clone()),
             Self::Away(why) | Self::Unsure(why) => Became::Waits(why.clone()),
         }
     }
@@ -144,7 +147,7 @@ impl<C: Connect> Inner<C> {
         let now = self.there.now();
         let target = |(name, delivery): &(String, Delivery)| {
             let mut target = PostTarget::new(name, now);
-            target.became(&delivery.became(), now);
+            target.became(&delivery.became(false), now);
             target
         };
         let targets = posted.at.iter().map(target).collect();
@@ -162,7 +165,8 @@ impl<C: Connect> Inner<C> {
         posted.log_lost(&judged, &error.to_string());
         match (posted.outcome(), error) {
             (Outcome::Accepted, _) => Outcome::Accepted,
-            (_, QueueError::Full(_)) => Outcome::Deferred(Defer::Full),
+            (_, QueueError::Full(_)) => Outcome::Deferred(Defer::QueueFull),
+            (_, QueueError::Stopping) => Outcome::Deferred(Defer::Stopping),
             (_, QueueError::Disk { .. }) => Outcome::Deferred(Defer::Disk),
             _ => Outcome::Failed,
         }
@@ -178,7 +182,7 @@ impl<C: Connect> Inner<C> {
         let (queue, post) = (Arc::clone(queue), queued(judged, targets, now));
         let text = dated(&judged.article, judged.has_date, now);
         let putting = tokio::task::spawn_blocking(move || queue.put(&post, &text)).await;
-        let number = putting.map_err(|_| QueueError::Full("the server is stopping"))??;
+        let number = putting.map_err(|_| QueueError::Stopping)??;
         self.posts_changed.notify_one();
         Ok(number)
     }
@@ -212,12 +216,20 @@ impl<C: Connect> Inner<C> {
             }
             return LOOK;
         };
+        // What somebody waits for is not behind what nobody does.
+        let (by_hand, others): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|(number, _)| queue.is_by_hand(*number));
+        let first = by_hand.len();
         let mut next = None;
-        for (number, post) in all {
+        for (at, (number, post)) in by_hand.into_iter().chain(others).enumerate() {
             let now = self.there.now();
             if post.is_due(now) {
                 self.send_one(queue, number).await;
                 next = Some(now);
+                if at >= first && queue.has_by_hand() {
+                    return Duration::ZERO;
+                }
             } else if let Some(due) = post.due() {
                 next = next.min(Some(due)).or(Some(due));
             }
@@ -246,11 +258,18 @@ impl<C: Connect> Inner<C> {
             has_date: true,
         };
         let now = self.there.now();
+        let sending = Sending {
+            may_be_there: true,
+            by_hand: queue.taken_by_hand(number),
+        };
         for target in post.targets.iter().filter(|target| target.is_due(now)) {
-            let delivery = self.there.delivered(&judged, &target.server, true).await;
+            let delivery = self.there.delivered(&judged, &target.server, sending).await;
             let server = target.server.clone();
-            tracing::info!(target: "newsreel::cache", number, id = %post.id, %server, what = %delivery, "a post that waited");
-            let (noting, became) = (Arc::clone(queue), delivery.became());
+            let by_hand = sending.by_hand.is_some();
+            if by_hand || !matches!(delivery, Delivery::Unreached(_)) {
+                tracing::info!(target: "newsreel::cache", number, id = %post.id, %server, what = %delivery, "a post that waited");
+            }
+            let (noting, became) = (Arc::clone(queue), delivery.became(by_hand));
             let now = self.there.now();
             let noted =
                 tokio::task::spawn_blocking(move || noting.became(number, &server, &became, now));

@@ -18,6 +18,7 @@ use newsreel_host::Disk;
 use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTransaction};
+use tokio::time::Instant;
 
 use crate::keep::sealed;
 use file::{Fault, QueueFile, fault};
@@ -47,6 +48,9 @@ pub enum QueueError {
     /// Nothing more may wait.
     #[error("no more posts may wait: {0}")]
     Full(&'static str),
+    /// Nothing is taken any more.
+    #[error("this server is stopping")]
+    Stopping,
     /// It is for more servers than a post may be.
     #[error(
         "it is for {0} servers, and a post that waits may be for {TARGETS_MAX}: post it to fewer groups at once"
@@ -95,6 +99,10 @@ pub struct PostQueue {
     changing: Mutex<()>,
     /// Those that are being sent or edited.
     in_hand: Mutex<HashSet<u64>>,
+    /// Those that somebody wants tried though their servers may be left alone, and since when.
+    by_hand: Mutex<HashMap<u64, Instant>>,
+    /// When posts are tried again of which nothing else is to be noted: it is not worth a write each time.
+    put_off: Mutex<HashMap<u64, HashMap<String, UnixTime>>>,
     /// What became of posts at servers, the oldest first, where the disk could not take it: posts are told with it, so that none is
     /// sent again to a server that has it.
     unnoted: Mutex<HashMap<u64, Vec<Unnoted>>>,
@@ -137,8 +145,10 @@ pub(crate) enum Became {
     Sent,
     /// It refused it: these are its words.
     Refused(String),
-    /// It could not be asked, and is to be later; why.
+    /// It did not take it, and is to be asked later, each time after twice as long; why.
     Waits(String),
+    /// It could not be asked, or only was as somebody wanted it: the next time comes no later for that; why.
+    PutOff(String),
 }
 
 impl PostTarget {
@@ -150,11 +160,12 @@ impl PostTarget {
 
     /// Something became of it.
     pub(crate) fn became(&mut self, became: &Became, now: UnixTime) {
-        let again = UnixTime(now.0 + pause(self.tries));
+        let again = |tries| UnixTime(now.0 + pause(tries));
         match became {
             Became::Sent => self.stands(Standing::Sent, now, ""),
             Became::Refused(said) => self.stands(Standing::Refused, now, said),
-            Became::Waits(why) => self.stands(Standing::Waits, again, why),
+            Became::Waits(why) => self.stands(Standing::Waits, again(self.tries), why),
+            Became::PutOff(why) => self.put_off(again(self.tries.saturating_sub(1)), why),
         }
     }
 }
@@ -192,6 +203,8 @@ impl PostQueue {
             taken_below: AtomicU64::new(u64::MAX),
             changing: Mutex::default(),
             in_hand: Mutex::default(),
+            by_hand: Mutex::default(),
+            put_off: Mutex::default(),
             unnoted: Mutex::default(),
         };
         queue.list()?;
@@ -303,6 +316,12 @@ impl PostQueue {
 
     /// A post as it stands, though the file does not have all of it.
     fn with_unnoted(&self, number: u64, mut post: QueuedPost) -> QueuedPost {
+        if let Some(put_off) = self.put_off.lock().get(&number) {
+            for target in &mut post.targets {
+                let again = put_off.get(&target.server).copied();
+                target.at = again.unwrap_or(target.at);
+            }
+        }
         for unnoted in self.unnoted.lock().get(&number).into_iter().flatten() {
             post.became(&unnoted.server, &unnoted.became, unnoted.at);
         }
@@ -362,8 +381,41 @@ impl PostQueue {
                 put_post(writing, number, &post)
             }
         })?;
-        self.unnoted.lock().remove(&number);
+        self.is_noted(number);
         Ok(post)
+    }
+
+    /// The file has all of a post as it stands.
+    fn is_noted(&self, number: u64) {
+        self.unnoted.lock().remove(&number);
+        self.put_off.lock().remove(&number);
+    }
+
+    /// Puts a post off of which nothing else is to be noted; none: something is.
+    fn only_put_off(
+        &self,
+        number: u64,
+        server: &str,
+        became: &Became,
+        now: UnixTime,
+    ) -> Option<QueuedPost> {
+        if !matches!(became, Became::PutOff(_)) {
+            return None;
+        }
+        let _changing = self.changing.lock();
+        let (mut post, _) = self.get(number).ok()?;
+        let mut targets = post.targets.iter_mut();
+        let target = targets.find(|target| target.server == server)?;
+        let before = target.clone();
+        target.became(became, now);
+        let again = target.at;
+        if (before.standing, &before.said) != (target.standing, &target.said) {
+            return None;
+        }
+        let mut put_off = self.put_off.lock();
+        let of_post = put_off.entry(number).or_default();
+        of_post.insert(server.to_owned(), again);
+        Some(post)
     }
 
     /// Something became of a post at a server.  Where the disk cannot take it, it is known as long as this process runs.
@@ -374,6 +426,9 @@ impl PostQueue {
         became: &Became,
         now: UnixTime,
     ) -> Result<QueuedPost> {
+        if let Some(post) = self.only_put_off(number, server, became, now) {
+            return Ok(post);
+        }
         // What is not noted is known before anybody else changes it, who takes it for known then.
         let _changing = self.changing.lock();
         let noted = self.change_locked(number, |post| post.became(server, became, now));
@@ -409,15 +464,39 @@ impl PostQueue {
             put_post(writing, number, &post)?;
             put_text(writing, number, text)
         })?;
-        self.unnoted.lock().remove(&number);
+        self.is_noted(number);
+        self.is_wanted_now((!post.is_sent()).then_some(number));
         Ok(())
     }
 
-    /// Has one tried again now, also at servers that refused it.
+    /// Somebody wants these tried now, though their servers may be left alone.
+    fn is_wanted_now(&self, numbers: impl IntoIterator<Item = u64>) {
+        let now = Instant::now();
+        let wanted = numbers.into_iter().map(|number| (number, now));
+        self.by_hand.lock().extend(wanted);
+    }
+
+    /// Whether somebody wants one tried now.
+    pub(crate) fn is_by_hand(&self, number: u64) -> bool {
+        self.by_hand.lock().contains_key(&number)
+    }
+
+    /// Whether somebody wants any tried now.
+    pub(crate) fn has_by_hand(&self) -> bool {
+        !self.by_hand.lock().is_empty()
+    }
+
+    /// Since when somebody wants one tried, which it is from now on.
+    pub(crate) fn taken_by_hand(&self, number: u64) -> Option<Instant> {
+        self.by_hand.lock().remove(&number)
+    }
+
+    /// Has one tried again now, also at servers that refused it, and though these are left alone as they could not be reached.
     ///
     /// # Errors
-    /// When it is not there, or the disk fails.
+    /// When it is not there, somebody has it in hand, or the disk fails.
     pub fn retry(&self, number: u64, now: UnixTime) -> Result<()> {
+        let _in_hand = self.take_in_hand(number)?;
         let changed = self.change_one(number, |post| {
             for target in &mut post.targets {
                 if target.standing != Standing::Sent {
@@ -425,7 +504,7 @@ impl PostQueue {
                 }
             }
         });
-        changed.map(|_| ())
+        changed.map(|_| self.is_wanted_now([number]))
     }
 
     /// Has all that wait tried now: the servers can be asked again.
@@ -435,6 +514,8 @@ impl PostQueue {
     pub fn wake(&self, now: UnixTime) -> Result<()> {
         let _changing = self.changing.lock();
         let mut later = self.list()?;
+        later.retain(|(_, post)| post.due().is_some());
+        self.is_wanted_now(later.iter().map(|(number, _)| *number));
         later.retain(|(_, post)| post.due().is_some_and(|due| due > now));
         if later.is_empty() {
             return Ok(());
@@ -450,9 +531,8 @@ impl PostQueue {
             }
             Ok(())
         })?;
-        let mut unnoted = self.unnoted.lock();
         for (number, _) in &later {
-            unnoted.remove(number);
+            self.is_noted(*number);
         }
         Ok(())
     }
@@ -466,7 +546,8 @@ impl PostQueue {
         let _changing = self.changing.lock();
         let (post, _) = self.get(number)?;
         self.file.change(|writing| remove(writing, number))?;
-        self.unnoted.lock().remove(&number);
+        self.is_noted(number);
+        self.by_hand.lock().remove(&number);
         Ok(post)
     }
 }

@@ -47,7 +47,7 @@ pub struct PostTarget {
     pub server: String,
     /// How it stands.
     pub standing: Standing,
-    /// How often it was tried.
+    /// How often the server was asked, but for when somebody wanted that and it was in vain: the wait doubles with each.
     pub tries: u32,
     /// When it is tried, or was sent or refused.
     pub at: UnixTime,
@@ -102,6 +102,13 @@ impl PostTarget {
         self.standing = standing;
         self.at = at;
         self.tries = self.tries.saturating_add(1);
+        self.said = one_line(said);
+    }
+
+    /// It is tried at that time, and this was no try that counts.
+    pub(super) fn put_off(&mut self, at: UnixTime, said: &str) {
+        self.standing = Standing::Waits;
+        self.at = at;
         self.said = one_line(said);
     }
 }

@@ -332,3 +332,59 @@ fn what_became_of_a_post_is_known_where_the_disk_could_not_take_it() {
     assert_eq!(queue.list().unwrap(), []);
     assert_eq!(open(&faulty).unwrap().list().unwrap(), []);
 }
+
+/// A server that is away for days had each post written each minute.
+#[test]
+fn a_post_that_is_only_put_off_is_not_written() {
+    let memory = MemoryDisk::new();
+    memory.create_dir_all(Path::new("/cache")).unwrap();
+    let faulty = Arc::new(FaultyDisk::new(Arc::new(memory)));
+    let disk: Arc<dyn Disk> = faulty.clone();
+    let queue = PostQueue::open(&disk, Path::new("/cache"), 100).unwrap();
+    queue.put(&post(1, &["one", "two"]), TEXT).unwrap();
+    let away = Became::PutOff("it is away".to_owned());
+    let told = |at: u64| {
+        let told = queue.became(1, "one", &away, UnixTime(NOW.0 + at))?;
+        let one = &told.targets[0];
+        Ok::<_, QueueError>((one.at.0 - NOW.0, one.tries, one.said.clone()))
+    };
+    let waits = |at| Ok((at, 0, "it is away".to_owned()));
+    assert_eq!(told(0), waits(60));
+    faulty.add(DiskFault::new(Op::Write, "posts.redb", Effect::Medium).forever());
+    assert_eq!(told(60), waits(120));
+    assert_eq!(told(120), waits(180));
+    let (known, _) = queue.get(1).unwrap();
+    assert!(!known.targets[0].is_due(UnixTime(NOW.0 + 179)));
+    assert_eq!(queue.list().unwrap(), [(1, known.clone())]);
+    // Other words are written, and with them all of it.
+    let other = Became::PutOff("nobody is there".to_owned());
+    assert!(queue.became(1, "one", &other, NOW).is_err());
+    faulty.clear();
+    let later = UnixTime(NOW.0 + 500);
+    queue.became(1, "two", &Became::Sent, later).unwrap();
+    drop(queue);
+    let again = PostQueue::open(&disk, Path::new("/cache"), 100).unwrap();
+    let (known, _) = again.get(1).unwrap();
+    assert_eq!(known.targets[0].said, "nobody is there");
+    assert_eq!(known.targets[1].standing, Standing::Sent);
+}
+
+/// What somebody wants tried counts as wanted until it is, and what he may not have is told.
+#[test]
+fn what_is_tried_by_hand_is_known_until_it_is() {
+    let queue = open(&MemoryDisk::new()).unwrap();
+    queue.put(&post(1, &["one"]), TEXT).unwrap();
+    assert!(!queue.has_by_hand());
+    let in_hand = queue.take_in_hand(1).unwrap();
+    assert_eq!(queue.retry(1, NOW), Err(QueueError::InHand(1)));
+    drop(in_hand);
+    assert_eq!(queue.retry(2, NOW), Err(QueueError::Missing(2)));
+    assert!(!queue.has_by_hand());
+    queue.retry(1, NOW).unwrap();
+    assert!(queue.is_by_hand(1) && queue.has_by_hand());
+    assert!(queue.taken_by_hand(1).is_some() && queue.taken_by_hand(1).is_none());
+    queue.wake(NOW).unwrap();
+    assert!(queue.is_by_hand(1));
+    queue.drop_one(1).unwrap();
+    assert!(!queue.has_by_hand());
+}

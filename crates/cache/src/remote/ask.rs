@@ -11,6 +11,7 @@ use newsreel_net::client::{ClientError, Connect, Fault, Lent};
 use newsreel_service::ServiceError;
 use newsreel_wire::ArticleNumber;
 use newsreel_wire::range::parse_number;
+use tokio::time::Instant;
 
 use super::one::One;
 
@@ -82,10 +83,22 @@ pub(super) async fn all_of<F: Future>(things: impl Iterator<Item = F>) -> Vec<F:
 
 impl<C: Connect> One<C> {
     pub(super) async fn lend(&self) -> Result<Lent<C>, ServiceError> {
+        self.lend_by_hand(None).await
+    }
+
+    /// The same for who wants the server asked since then, though it is left alone.
+    pub(super) async fn lend_by_hand(
+        &self,
+        by_hand: Option<Instant>,
+    ) -> Result<Lent<C>, ServiceError> {
         if self.common.is_offline.load(Ordering::Acquire) {
             return Err(OFFLINE);
         }
-        match self.pool.lend().await {
+        let lent = match by_hand {
+            Some(since) => self.pool.lend_in_spite(since).await,
+            None => self.pool.lend().await,
+        };
+        match lent {
             Ok(lent) => {
                 let mut known = self.capabilities.lock();
                 if known.as_ref() != Some(lent.capabilities()) {

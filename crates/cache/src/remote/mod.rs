@@ -41,7 +41,7 @@ pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
 pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
 pub(crate) use numbers::{GAP_NUMBERS, TakeLines, WholeList};
-pub(crate) use one::Delivery;
+pub(crate) use one::{Delivery, Sending};
 pub use one::{MISSING_GROUPS_MAX, MISSING_IDS_MAX};
 pub use route::{Route, Routes};
 pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};

@@ -90,6 +90,15 @@ impl<C: Connect> fmt::Debug for One<C> {
     }
 }
 
+/// How a post is sent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sending {
+    /// It may have come there before.
+    pub(crate) may_be_there: bool,
+    /// Somebody wanted it tried then, though the server may be left alone.
+    pub(crate) by_hand: Option<Instant>,
+}
+
 /// What became of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Delivery {
@@ -101,6 +110,8 @@ pub(crate) enum Delivery {
     Had(String),
     /// It takes no posts from us: another server may.
     Barred(String),
+    /// There was no connection to it: another server may be tried.
+    Unreached(String),
     /// It was not sent: another server may be tried.
     Away(String),
     /// What the server made of it is not known.
@@ -117,7 +128,7 @@ impl fmt::Display for Delivery {
                 "refused, as the server has an article with its message-id: {said}"
             ),
             Self::Barred(said) => write!(f, "the server takes no posts from here: {said}"),
-            Self::Away(why) => write!(f, "not sent: {why}"),
+            Self::Unreached(why) | Self::Away(why) => write!(f, "not sent: {why}"),
             Self::Unsure(why) => write!(f, "sent, and what became of it is not known: {why}"),
         }
     }
@@ -219,18 +230,19 @@ impl<C: Connect> One<C> {
     async fn asked_to_post(
         &self,
         id: MessageId<'_>,
-        may_be_there: bool,
+        sending: Sending,
     ) -> Result<Lent<C>, Delivery> {
         let mut is_again = false;
         loop {
-            let mut client = self.lend().await.map_err(|error| match error {
-                ServiceError::Offline => Delivery::Away(
+            let lent = self.lend_by_hand(sending.by_hand).await;
+            let mut client = lent.map_err(|error| match error {
+                ServiceError::Offline => Delivery::Unreached(
                     "this server is offline; it is sent when that is over".to_owned(),
                 ),
-                error => Delivery::Away(error.to_string()),
+                error => Delivery::Unreached(error.to_string()),
             })?;
             let asking = async {
-                if may_be_there && is_there(&mut client, id).await? {
+                if sending.may_be_there && is_there(&mut client, id).await? {
                     return Ok(Some(Delivery::Taken));
                 }
                 client.command(&[b"POST"])?;
@@ -256,15 +268,18 @@ impl<C: Connect> One<C> {
         }
     }
 
-    /// Sends a post on; what the server makes of it.  `may_be_there`: it may have come there before.
+    /// Sends a post on; what the server makes of it.
     pub(super) async fn delivered(
         &self,
         article: &[u8],
         id: MessageId<'_>,
-        may_be_there: bool,
+        sending: Sending,
     ) -> Delivery {
-        let delivery = match self.asked_to_post(id, may_be_there).await {
-            Ok(client) => self.sent(client, article, id, may_be_there).await,
+        let delivery = match self.asked_to_post(id, sending).await {
+            Ok(client) => {
+                let may_be_there = sending.may_be_there;
+                self.sent(client, article, id, may_be_there).await
+            }
             Err(delivery) => delivery,
         };
         match &delivery {
@@ -274,7 +289,7 @@ impl<C: Connect> One<C> {
                     tracing::info!(target: "newsreel::cache", upstream = self.name, id = %id, said, more, "a server elsewhere refuses a post");
                 }
             }
-            Delivery::Away(_) | Delivery::Unsure(_) => {}
+            Delivery::Unreached(_) | Delivery::Away(_) | Delivery::Unsure(_) => {}
         }
         delivery
     }

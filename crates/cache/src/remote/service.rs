@@ -17,7 +17,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 use super::article::Take;
 use super::ask::{NO_ANSWER, all_of};
 use super::numbers::{TakeLines, WholeList};
-use super::one::{Delivery, One};
+use super::one::{Delivery, One, Sending};
 use super::{RServer, RemoteNewnews};
 
 /// What servers say of posts that they refuse.
@@ -40,6 +40,11 @@ pub(crate) struct Judged {
 }
 
 impl Delivery {
+    /// Whether the server is to be asked again.
+    pub(crate) const fn waits(&self) -> bool {
+        matches!(self, Self::Unreached(_) | Self::Away(_) | Self::Unsure(_))
+    }
+
     /// What its poster is told.
     fn outcome(&self) -> Outcome {
         let why = Reject::RefusedElsewhere;
@@ -53,7 +58,7 @@ impl Delivery {
                         Outcome::RejectedWith(why, text)
                     })
             }
-            Self::Away(_) => Outcome::Deferred(Defer::Paused),
+            Self::Unreached(_) | Self::Away(_) => Outcome::Deferred(Defer::Paused),
             Self::Unsure(_) => Outcome::Failed,
         }
     }
@@ -84,8 +89,7 @@ impl Posted {
 
     /// Whether a server is to be asked again.
     pub(crate) fn any_waits(&self) -> bool {
-        let waits = |it: &Delivery| matches!(it, Delivery::Away(_) | Delivery::Unsure(_));
-        self.at.iter().any(|(_, it)| waits(it))
+        self.at.iter().any(|(_, it)| it.waits())
     }
 
     /// What its poster is told: that it was taken where a server took it, else what the last one said.
@@ -156,7 +160,7 @@ impl<C: Connect> RServer<C> {
         &self,
         post: &Judged,
         target: &str,
-        may_be_there: bool,
+        sending: Sending,
     ) -> Delivery {
         let groups = post.groups.iter().map(String::as_str);
         let mut last = Delivery::Refused(NOWHERE.to_owned());
@@ -167,12 +171,14 @@ impl<C: Connect> RServer<C> {
             let Some(one) = self.ones.get(one) else {
                 continue;
             };
-            match one.delivered(&post.article, id, may_be_there).await {
+            match one.delivered(&post.article, id, sending).await {
                 Delivery::Barred(said) if matches!(last, Delivery::Refused(_)) => {
                     last = Delivery::Refused(said);
                 }
                 Delivery::Barred(_) => {}
-                away @ Delivery::Away(_) => last = away,
+                // One that was asked is tried again later than one that was not there.
+                Delivery::Unreached(_) if matches!(last, Delivery::Away(_)) => {}
+                away @ (Delivery::Unreached(_) | Delivery::Away(_)) => last = away,
                 settled => return settled,
             }
         }
@@ -183,7 +189,11 @@ impl<C: Connect> RServer<C> {
     pub(crate) async fn posted_to_all(&self, post: &Judged) -> Posted {
         let mut posted = Posted { at: Vec::new() };
         for target in self.post_targets(&post.groups) {
-            let delivery = self.delivered(post, &target, posted.is_taken()).await;
+            let sending = Sending {
+                may_be_there: posted.is_taken(),
+                by_hand: None,
+            };
+            let delivery = self.delivered(post, &target, sending).await;
             posted.at.push((target, delivery));
         }
         posted

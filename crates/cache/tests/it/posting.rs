@@ -155,9 +155,9 @@ async fn a_post_waits_for_the_server_that_is_away_and_only_for_that() {
     assert_eq!(world.standing(), half);
     world.later(61).await;
     assert_eq!(world.standing(), half);
-    assert_eq!(world.queue().get(1).unwrap().0.targets[1].tries, 2);
+    assert_eq!(world.queue().get(1).unwrap().0.targets[1].tries, 0);
     world.local.0.lock().is_down = false;
-    world.later(121).await;
+    world.later(61).await;
     assert_eq!(world.standing(), []);
     assert_eq!(
         (World::posts(&world.misc), World::posts(&world.local)),
@@ -513,5 +513,224 @@ async fn what_is_posted_while_a_group_is_asked_for_is_seen() {
         let _ = world.misc.asked();
         assert_eq!(high().await, 2);
         assert_eq!(world.misc.asked(), [""; 0]);
+    }
+}
+
+impl World {
+    /// How often a post was tried at the server for misc.*, and in how many seconds it is again.
+    fn waits(&self, number: u64) -> (u32, u64) {
+        let (post, _) = self.queue().get(number).unwrap();
+        let (target, now) = (&post.targets[0], self.here.now());
+        assert_eq!(target.standing, Standing::Waits);
+        (target.tries, target.at.0.saturating_sub(now.0))
+    }
+
+    /// The connections to the server for misc.* since the last time.
+    fn connections(&self) -> usize {
+        std::mem::take(&mut self.misc.0.lock().connections)
+    }
+}
+
+/// Nothing was tried, as the server was left alone for two minutes, and each such try doubled the time that the post waited.
+#[tokio::test(start_paused = true)]
+async fn a_try_by_hand_asks_a_server_that_is_left_alone() {
+    let world = world();
+    world.misc.0.lock().is_down = true;
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    // The server is left alone for longer and longer, the post is looked at each minute.
+    for _ in 0..12 {
+        world.later(61).await;
+        let (tries, wait) = world.waits(1);
+        assert_eq!((tries, wait <= 60), (0, true), "{wait}");
+    }
+    world.connections();
+    let ask = async || {
+        world.queue().retry(1, world.here.now()).unwrap();
+        world.here.look_at_posts();
+        world.later(1).await;
+    };
+    for _ in 0..20 {
+        ask().await;
+        assert_eq!(world.connections(), 1);
+        let (tries, wait) = world.waits(1);
+        assert_eq!((tries, wait <= 60), (0, true), "{wait}");
+    }
+    world.misc.0.lock().is_down = false;
+    ask().await;
+    assert_eq!((world.standing(), World::posts(&world.misc)), (vec![], 1));
+}
+
+/// The same where it is there and does not take it: what counts is what nobody wanted.
+#[tokio::test(start_paused = true)]
+async fn a_try_by_hand_makes_no_post_wait_longer() {
+    let world = world();
+    world.misc.0.lock().says = Some(("POST", "403 not now\r\n"));
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    assert_eq!(world.waits(1), (1, 60));
+    world.later(61).await;
+    world.later(121).await;
+    let (tries, wait) = world.waits(1);
+    assert_eq!((tries, (230..=240).contains(&wait)), (3, true), "{wait}");
+    for _ in 0..5 {
+        let _ = world.misc.asked();
+        world.queue().retry(1, world.here.now()).unwrap();
+        world.here.look_at_posts();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.misc.asked(), ["STAT <p@t.example>", "POST"]);
+        assert_eq!(world.waits(1), (3, 240));
+    }
+    world.later(241).await;
+    assert_eq!(world.waits(1).0, 4);
+}
+
+/// Ten thousand posts that are tried by hand are no ten thousand connections to a server that is not there.
+#[tokio::test(start_paused = true)]
+async fn all_that_are_tried_by_hand_have_one_connection_tried() {
+    let world = world();
+    world.misc.0.lock().is_down = true;
+    for number in 0..30 {
+        let one = ONE.replace("<p@", &format!("<{number}@"));
+        assert_eq!(world.post(&one).await, Outcome::Accepted);
+    }
+    world.later(3).await;
+    world.connections();
+    for number in 1..=30 {
+        world.queue().retry(number, world.here.now()).unwrap();
+    }
+    world.here.look_at_posts();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.connections(), 1);
+    // When the server can be asked again, as somebody says, all are sent at once.
+    world.misc.0.lock().is_down = false;
+    world.here.set_offline(true).unwrap();
+    world.here.set_offline(false).unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!((world.standing(), World::posts(&world.misc)), (vec![], 30));
+}
+
+/// A post that somebody waits for stood behind all that are due, each of which may take as long as a server says nothing.
+#[tokio::test(start_paused = true)]
+async fn what_is_tried_by_hand_is_not_behind_what_is_due() {
+    let world = world();
+    world.misc.0.lock().says = Some(("POST", "403 not now\r\n"));
+    for number in 0..30 {
+        let one = ONE.replace("<p@", &format!("<{number}@"));
+        assert_eq!(world.post(&one).await, Outcome::Accepted);
+    }
+    world.misc.0.lock().says = None;
+    world.misc.0.lock().round_trip = Duration::from_secs(1);
+    world.clock.advance(Duration::from_secs(61));
+    world.here.look_at_posts();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.queue().retry(30, world.here.now()).unwrap();
+    world.here.look_at_posts();
+    let is_sent = || world.queue().get(30).is_err();
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while !is_sent() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(world.standing().len() > 20);
+    world.later(200).await;
+    assert_eq!((world.standing(), World::posts(&world.misc)), (vec![], 30));
+}
+
+/// A server that refuses posts for ever fills the queue with those that another one took, and what becomes of others then is told.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_always_refuses_costs_nobody_elses_post() {
+    for (says, refuses_posts) in [
+        (Some(("POST", "440 no posting here\r\n")), false),
+        (None, true),
+    ] {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let world = world_with(&disk, Some(500));
+        {
+            let mut local = world.local.0.lock();
+            (local.says, local.refuses_posts) = (says, refuses_posts);
+        }
+        let post = |name: &str, groups: &str| {
+            let post = ONE.replace("<p@", &format!("<{name}@"));
+            post.replace("misc.test", groups)
+        };
+        // Whom nobody's word stands against is told.
+        let told = world.post(&post("own", "local.test")).await;
+        assert!(
+            matches!(told, Outcome::RejectedWith(Reject::RefusedElsewhere, _)),
+            "{told:?}"
+        );
+        for n in 0..9 {
+            let post = post(&n.to_string(), "misc.test,local.test");
+            assert_eq!(world.post(&post).await, Outcome::Accepted);
+        }
+        let full = world.standing();
+        let refused =
+            |(_, stands): &(u64, Vec<Standing>)| *stands == [Standing::Sent, Standing::Refused];
+        assert!(
+            (1..9).contains(&full.len()) && full.iter().all(refused),
+            "{full:?}"
+        );
+        // Nobody asks again by himself.
+        let _ = world.local.asked();
+        for _ in 0..5 {
+            world.later(3601).await;
+        }
+        assert_eq!(
+            (world.local.asked(), world.standing()),
+            (vec![], full.clone())
+        );
+        // What can be sent is; what would have to wait is not taken, in words that say why.
+        assert_eq!(
+            world.post(&post("fine", "misc.test")).await,
+            Outcome::Accepted
+        );
+        world.misc.0.lock().is_down = true;
+        let told = world.post(&post("late", "misc.test")).await;
+        assert_eq!(told, Outcome::Deferred(Defer::QueueFull));
+        assert!(
+            Defer::QueueFull
+                .text()
+                .contains("`newsreel cache queue list`")
+        );
+        assert_eq!(world.standing(), full);
+        world.queue().drop_one(full[0].0).unwrap();
+        assert_eq!(
+            world.post(&post("late", "misc.test")).await,
+            Outcome::Accepted
+        );
+        // It is looked at, and waits for a minute.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.misc.0.lock().is_down = false;
+        world.later(61).await;
+        assert_eq!(world.standing(), full[1..]);
+    }
+}
+
+/// One that had to wait, and is refused when it comes, stands there and is not sent again.
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_late_stands_in_the_queue_and_is_not_tried_again() {
+    for (says, refuses_posts) in [
+        (Some(("POST", "440 no posting here\r\n")), false),
+        (None, true),
+    ] {
+        let world = world();
+        world.misc.0.lock().is_down = true;
+        assert_eq!(world.post(ONE).await, Outcome::Accepted);
+        world.later(2).await;
+        {
+            let mut misc = world.misc.0.lock();
+            (misc.is_down, misc.says, misc.refuses_posts) = (false, says, refuses_posts);
+        }
+        world.later(61).await;
+        assert_eq!(world.standing(), [(1, vec![Standing::Refused])]);
+        let _ = world.misc.asked();
+        for _ in 0..50 {
+            world.later(3601).await;
+        }
+        assert_eq!(world.misc.asked(), [""; 0]);
+        let (post, text) = world.queue().get(1).unwrap();
+        assert!(post.targets[0].said.starts_with("44"), "{post:?}");
+        assert!(text.ends_with(b"Text.\r\n.\r\n"));
     }
 }

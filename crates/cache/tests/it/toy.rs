@@ -29,6 +29,8 @@ pub(crate) struct Toy {
     /// Every command since they were taken.
     pub(crate) asked: Vec<String>,
     pub(crate) round_trip: Duration,
+    /// Connections that were made, or tried.
+    pub(crate) connections: usize,
     /// It ends the connection in the place of its answer to a post; whether it takes it.
     pub(crate) loses_post: Option<bool>,
     pub(crate) refuses_posts: bool,
@@ -267,6 +269,7 @@ impl Connect for To {
     }
 
     async fn connect(&self) -> Result<Client<DuplexStream>, ClientError> {
+        self.0.lock().connections += 1;
         let (ours, theirs) = duplex(1 << 20);
         #[expect(
             clippy::disallowed_methods,

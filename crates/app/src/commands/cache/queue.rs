@@ -17,8 +17,8 @@ use crate::{input, posting};
 pub(super) enum Verb {
     /// List the posts that wait, or that a server refused
     #[command(
-        after_help = "A post waits while a server that it is for cannot be asked, and is tried again after a minute, then \
-                      after twice as long each time, an hour at most. One that a server refused stays until it is edited, \
+        after_help = "A post waits while a server that it is for cannot be asked, and is tried again after a minute; where the server \
+                      could be asked and did not take it, after twice as long each time, an hour at most (TRIES counts those). One that a server refused stays until it is edited, \
                       retried or dropped.\n\n\
                       Example:\n  newsreel cache queue list --directory /var/cache/newsreel"
     )]
@@ -50,7 +50,9 @@ pub(super) enum Verb {
     },
     /// Try to send some now, or all, also where they were refused
     #[command(
-        after_help = "Examples:\n  newsreel cache queue retry\n  newsreel cache queue retry 3 4"
+        after_help = "A server is connected to at once, though it may be left alone for a while as it could not be reached; \
+                      the list says what came of it. A try by hand that is in vain makes nobody wait longer.\n\n\
+                      Examples:\n  newsreel cache queue retry\n  newsreel cache queue retry 3 4"
     )]
     Retry {
         /// Numbers in the list; none: all
@@ -148,10 +150,9 @@ pub(super) fn run(verb: &Verb) -> Result<()> {
         Verb::Retry { numbers, which } => {
             let numbers = numbers.clone();
             let retried = ask(which, QueueAction::Retry { numbers })?;
-            let tried = retried["retried"].as_array().map_or(0, Vec::len);
             match which.json {
                 true => output::json(&retried),
-                false => output::text(&format!("{} tried now\n", posts(tried, "is", "are"))),
+                false => output::text(&retried_said(&retried)),
             }
         }
         Verb::Drop {
@@ -175,9 +176,24 @@ pub(super) fn run(verb: &Verb) -> Result<()> {
     }
 }
 
+/// What is tried and what is not, as it is being sent or edited.
+fn retried_said(retried: &Value) -> String {
+    let count = |what: &str| retried[what].as_array().map_or(0, Vec::len);
+    let mut said = format!("{} tried now\n", posts(count("retried"), "is", "are"));
+    let in_hand = count("in_hand");
+    if in_hand > 0 {
+        let verb = ("is being sent or edited", "are being sent or edited");
+        let line = format!("{} at this moment\n", posts(in_hand, verb.0, verb.1));
+        said += &line;
+    }
+    said
+}
+
 fn edited_said(number: u64, waits: bool) -> String {
     match waits {
-        true => format!("post {number} has another text and is sent\n"),
+        true => format!(
+            "post {number} has another text and is sent as soon as its servers can be asked\n"
+        ),
         false => format!(
             "all servers of its groups have post {number} already, as it was before: nothing waits any more\n"
         ),

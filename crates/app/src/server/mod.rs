@@ -359,6 +359,9 @@ async fn until_drained(
         caching: cached.as_ref().map(|(caching, _)| Arc::clone(caching)),
         beside,
     });
+    if let Some(caching) = &server.caching {
+        caching.begins(disk.as_ref())?;
+    }
     let answering = Answering {
         engine: Arc::clone(engine),
         server: server.clone(),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use newsreel_host::{Disk as _, RealDisk};
+use newsreel_host::{Disk as _, RealDisk, replace_file};
 use newsreel_testkit::free_ports;
 
-use crate::caching::{body_of, figures, id};
+use crate::caching::{Cache, body_of, figures, id};
 use crate::client::NewsClient;
 use crate::spool::{Spool, in_vain, newsreel, said};
 
@@ -238,4 +238,47 @@ fn another_upstream_server_that_is_away_does_not_keep_it_from_starting() {
     let running = spool.folder().join("newsreel-cache/running");
     assert!(!RealDisk.exists(&running).unwrap());
     there.stop();
+}
+
+/// A start that was refused when what is kept was open already was a kill for the next one, which asked nobody elsewhere for two seconds.
+#[test]
+fn a_start_that_is_refused_late_is_no_kill() {
+    let there = "127.0.0.1:1";
+    let spool =
+        Spool::with(&(Spool::changed(&[]) + &format!("\n[[upstream]]\naddress = \"{there}\"\n")));
+    let alone = Cache::of(there.parse().unwrap());
+    let of_spool = spool.folder().join("newsreel-cache");
+    let of_cache = alone.folder.path().join("cache");
+    for (folder, is_alone) in [(of_cache, true), (of_spool, false)] {
+        // Nothing can have its control socket's name.
+        let taken = folder.join("control.sock");
+        RealDisk.create_dir_all(&taken.join("taken")).unwrap();
+        let running = folder.join("running");
+        for was_killed in [false, true] {
+            if was_killed {
+                replace_file(&RealDisk, &running, b"").unwrap();
+            }
+            let mut command = alone.command();
+            if !is_alone {
+                command = newsreel();
+                command.args(["serve", "--config"]).arg(spool.config());
+            }
+            let error = said(in_vain(command)).unwrap_err();
+            assert!(
+                error.contains("control socket in the cache's directory"),
+                "{error}"
+            );
+            assert_eq!(RealDisk.exists(&running).unwrap(), was_killed, "{is_alone}");
+        }
+        RealDisk.remove_dir(&taken.join("taken")).unwrap();
+        RealDisk.remove_dir(&taken).unwrap();
+        let server = if is_alone {
+            alone.serve()
+        } else {
+            spool.serve()
+        };
+        assert!(RealDisk.exists(&running).unwrap(), "while it runs");
+        server.stop();
+        assert!(!RealDisk.exists(&running).unwrap(), "behind a stop");
+    }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use newsreel_cache::{CServer, Upstream};
-use newsreel_host::{Clock, Disk, LogWriter, RealDisk};
+use newsreel_host::{Clock, Disk, LogWriter, RealDisk, replace_file};
 use newsreel_net::client::Pool;
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
@@ -147,6 +147,7 @@ fn run_logged(
         ControlSocket::bind(&disk, &caching.config.cache.directory)
             .context("cannot make the control socket in the cache's directory")?
     };
+    caching.begins(disk.as_ref())?;
     let doors = (doors.listeners, doors.metrics, control);
     let serving = until_drained(Arc::new(caching), doors, signals);
     let result = runtime.block_on(serving);
@@ -216,6 +217,13 @@ pub(super) async fn open_beside(
 }
 
 impl Caching {
+    /// Notes that a server runs here, when nothing keeps it from serving any more: a start that is refused is no kill for the next one, and
+    /// behind a kill it leaves what that has left.
+    pub(super) fn begins(&self, disk: &dyn Disk) -> Result<()> {
+        let running = self.config.cache.directory.join(RUNNING);
+        replace_file(disk, &running, b"").context("cannot note that the cache is in use")
+    }
+
     /// Looks after what is kept and the servers elsewhere while something is done, and closes all of it behind that.  `beside` does not
     /// end.
     pub(super) async fn while_serving<T>(

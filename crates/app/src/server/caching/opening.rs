@@ -15,7 +15,7 @@ use newsreel_cache::{
     AFTER_A_KILL, AccessLog, CServer, Censor, RServer, RemoteSettings, Route, Routes, Upstream,
     UpstreamConfig,
 };
-use newsreel_host::{Clock, Disk, random_bytes, replace_file};
+use newsreel_host::{Clock, Disk, random_bytes};
 use newsreel_net::client::{Account, Pool};
 use tokio::time::Instant;
 
@@ -45,8 +45,7 @@ pub(super) async fn service_of(
             folder.display()
         )
     })?;
-    let running = folder.join(RUNNING);
-    let not_before = after_a_kill(disk.as_ref(), &running)?;
+    let not_before = after_a_kill(disk.as_ref(), &folder.join(RUNNING))?;
     let servers = servers(config, disk, not_before);
     let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
     let routes = servers.iter().map(|(_, route)| route.clone()).collect();
@@ -67,8 +66,6 @@ pub(super) async fn service_of(
         let log_octets = config.cache.access_log_octets;
         service.note_access(AccessLog::new(disk, folder, log_octets));
     }
-    // A start that is refused is no kill for the next one.
-    replace_file(disk.as_ref(), &running, b"")?;
     Ok((service, pools))
 }
 

@@ -201,19 +201,22 @@ async fn what_is_behind_a_list_of_all_is_asked_for() {
 /// A neighbour behind a gap was looked for in windows, each of which had all numbers listed.
 #[tokio::test]
 async fn the_next_number_is_found_in_one_list_of_all() {
-    let rig = with([1, 2, 70_000, LARGEST - 5].into_iter(), REFRESH_S);
-    rig.to.0.lock().marks = Some((1, LARGEST));
-    rig.to.0.lock().lists_whole = true;
-    let there = remote(&rig.to, &rig.clock);
-    let name = GroupName::parse(b"misc.test").unwrap();
-    let id = there.group(name).await.unwrap().unwrap().id;
-    for (from, direction, nearest) in [
-        (70_000, Direction::Next, Some(LARGEST - 5)),
-        (LARGEST - 5, Direction::Last, Some(70_000)),
-        (LARGEST - 5, Direction::Next, None),
-        (1, Direction::Last, None),
+    let there_are = [1, 2, 70_000, LARGEST - 5];
+    for (count, from, direction, nearest) in [
+        (4, 70_000, Direction::Next, Some(LARGEST - 5)),
+        (4, LARGEST - 5, Direction::Last, Some(70_000)),
+        (4, LARGEST - 5, Direction::Next, None),
+        (3, 70_000, Direction::Next, None),
+        (3, 1, Direction::Last, None),
     ] {
-        rig.to.asked();
+        let rig = with(there_are.into_iter().take(count), REFRESH_S);
+        {
+            let mut toy = rig.to.0.lock();
+            (toy.marks, toy.lists_whole) = (Some((1, LARGEST)), true);
+        }
+        let there = remote(&rig.to, &rig.clock);
+        let name = GroupName::parse(b"misc.test").unwrap();
+        let id = there.group(name).await.unwrap().unwrap().id;
         let mut out = ArticleBuf::new();
         let asking = there.neighbour(id, ArticleNumber(from), direction, &mut out);
         assert_eq!(asking.await, Ok(nearest.map(ArticleNumber)), "{from}");

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use newsreel_wire::UnixTime;
 use newsreel_wire::date::print_rfc5322;
 
+use super::readers;
 use crate::client::connect::Opened;
 use crate::error::Error;
 use crate::random::Dice;
@@ -89,13 +90,14 @@ impl Fixture {
         }
     }
 
-    /// The names of all groups.
+    /// The names of all groups; those that readers of table 3 read are there in any case.
     pub(super) fn names(&self) -> impl Iterator<Item = String> + use<> {
-        let rest = self.groups.saturating_sub(BUSY + QUIET);
+        let rest = self.groups.saturating_sub(BUSY + QUIET + readers::GROUPS);
         let others = (0..rest).map(|group| format!("bench.list.g{group}"));
         (0..BUSY)
             .map(busy)
             .chain((0..QUIET).map(quiet))
+            .chain((0..readers::GROUPS).map(readers::group))
             .chain(others)
     }
 
@@ -124,7 +126,7 @@ impl Fixture {
     }
 }
 
-fn bring(
+pub(super) fn bring(
     server: SocketAddr,
     group: &str,
     numbers: std::ops::RangeInclusive<u64>,

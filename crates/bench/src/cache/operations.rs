@@ -95,7 +95,7 @@ pub(super) fn first_and_count(line: &[u8]) -> (u64, u64) {
 }
 
 /// An answer of many lines, of which the server may send the first apart.
-fn block(to: &mut Opened, command: &str, code: u16) -> Result<Vec<u8>, Error> {
+pub(super) fn block(to: &mut Opened, command: &str, code: u16) -> Result<Vec<u8>, Error> {
     to.command(command, &[code])?;
     to.quick_ack();
     to.rest(command)
@@ -113,7 +113,7 @@ fn lines(block: &[u8]) -> u64 {
     block.iter().filter(|octet| **octet == b'\n').count() as u64
 }
 
-fn list(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
+pub(super) fn list(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
     let block = block(to, "LIST ACTIVE", 215)?;
     match lines(&block) {
         found if found >= has.groups as u64 => Ok(()),
@@ -122,7 +122,12 @@ fn list(to: &mut Opened, has: &Fixture) -> Result<(), Error> {
 }
 
 /// One article, which must be the one that was asked for.
-fn article(to: &mut Opened, command: &str, id: &str, has: &Fixture) -> Result<(), Error> {
+pub(super) fn article(
+    to: &mut Opened,
+    command: &str,
+    id: &str,
+    has: &Fixture,
+) -> Result<(), Error> {
     let line = to.command(command, &[220])?;
     to.quick_ack();
     let block = to.rest(command)?;

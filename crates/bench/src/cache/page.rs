@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::floor::Placing;
 use super::leaves;
 use super::operations::Operation;
+use super::readers;
 use super::run::{Asked, CacheReport, Facts, Figure, LINKS, NEWSREEL};
 use crate::error::Error;
 use crate::plot;
@@ -67,6 +68,7 @@ impl CacheReport {
         for facts in &self.facts {
             facts.markdown(&mut text);
         }
+        readers::markdown(&self.databases, &mut text);
         let near = self.links().next().unwrap_or(LINKS[0]);
         let hit = |operation| self.find(NEWSREEL, near, (operation, Asked::Hit));
         leaves::markdown(&self.leaves, |it| hit(it).map(|hit| hit.ms), &mut text);

@@ -17,6 +17,7 @@ use super::floor::{Both, Cost, Floor, us_each};
 use super::leaves::{self, LeafReport, LeavesArgs};
 use super::link::{Link, Pace};
 use super::operations::Operation;
+use super::readers::{self, DatabaseReport, Readers};
 use crate::corpus::{self, ListForm};
 use crate::error::Error;
 use crate::load::Machine;
@@ -46,6 +47,13 @@ const MODEM_OCTETS_PER_S: u64 = 7000;
 
 /// The round trip of a link that is far and fast.
 const FAR: Duration = Duration::from_millis(20);
+
+/// What was told stays true all the time: a hit is one however slow the link was before.
+const STAYS: &str = "refresh_s = 86400\nlist_refresh_s = 86400";
+/// ... but for the list.
+const LIST_CHANGES: &str = "refresh_s = 86400\nlist_refresh_s = 1";
+/// Nothing is true without asking, but for the list, which is fetched as often as a cache does it by itself.
+const ALWAYS_ASKED: &str = "refresh_s = 0";
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -157,6 +165,8 @@ pub struct CacheReport {
     pub facts: Vec<Facts>,
     /// Servers that fetch in batches.
     pub leaves: Vec<LeafReport>,
+    /// What many readers ask the cache for, in front of this program without a link.
+    pub databases: Vec<DatabaseReport>,
 }
 
 /// Measures all of it; `told` is called with each figure.
@@ -276,6 +286,9 @@ impl Bench<'_> {
         }
         let facts = self.facts(name, running.address)?;
         self.report.facts.push(facts);
+        if name == NEWSREEL {
+            self.community(running.address)?;
+        }
         origin.stop()
     }
 
@@ -307,11 +320,11 @@ impl Bench<'_> {
         let mut misses = [NEVER; Operation::PAPER.len()];
         for round in 1..rounds {
             let name = format!("{name}-{link}-{round}");
-            let mut cache = self.cache(&name, (origin, pace(link)), "")?;
+            let mut cache = self.cache(&name, (origin, pace(link)), STAYS)?;
             self.misses(&cache, &mut misses)?;
             cache.server.stop()?;
         }
-        let mut cache = self.cache(&format!("{name}-{link}"), (origin, pace(link)), "")?;
+        let mut cache = self.cache(&format!("{name}-{link}"), (origin, pace(link)), STAYS)?;
         let address = cache.running.address;
         self.misses(&cache, &mut misses)?;
         for (operation, (took, trips)) in Operation::PAPER.into_iter().zip(misses) {
@@ -327,6 +340,22 @@ impl Bench<'_> {
             self.note(figure(operation, Asked::Hit, fastest, trips));
         }
         cache.server.stop()
+    }
+
+    /// Table 3: many readers at a cache that asks each time whether a group is as it was, and at one that never does again.
+    fn community(&mut self, origin: SocketAddr) -> Result<(), Error> {
+        let readers = Readers::new(self.has.groups >= 50_000);
+        readers.feed(origin, &self.has)?;
+        for (asks_again, more) in [(true, ALWAYS_ASKED), (false, STAYS)] {
+            let name = format!("readers-{asks_again}");
+            let mut cache = self.cache(&name, (origin, Pace::default()), more)?;
+            readers.read(cache.running.address, &self.has)?;
+            let directory = cache.directory.join("cache");
+            let said = readers::stats(&self.args.program, &directory, asks_again)?;
+            self.report.databases.extend(said);
+            cache.server.stop()?;
+        }
+        Ok(())
     }
 
     /// Each operation at a cache with nothing in it; the least of several counts.
@@ -362,15 +391,9 @@ impl Bench<'_> {
         let link = Link::to(origin, pace)?;
         let overview = BUSY as u64 * self.args.articles * OVERVIEW_OCTETS_MAX;
         let overview = overview.max(OVERVIEW_OCTETS_MIN);
-        // What was told stays true all the time: a hit is one however slow the link was before.
         let config = format!(
-            "{NO_FIGURES}[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\noverview_octets = {overview}\nrefresh_s = 86400\n{}\n\
+            "{NO_FIGURES}[cache]\ndirectory = \"cache\"\noctets = \"8GiB\"\noverview_octets = {overview}\n{more}\n\
              [[upstream]]\naddress = \"{}\"\ncompress = false\n",
-            if more.is_empty() {
-                "list_refresh_s = 86400"
-            } else {
-                more
-            },
             link.address()
         );
         let file = directory.join("cache.toml");
@@ -403,7 +426,7 @@ impl Bench<'_> {
             origin: name.to_owned(),
             ..Facts::default()
         };
-        let mut cache = self.cache(&format!("{name}-prefetch"), near, "")?;
+        let mut cache = self.cache(&format!("{name}-prefetch"), near, STAYS)?;
         Operation::List.run(cache.running.address, &self.has)?;
         let took = self.timed(|| {
             facts.prefetched = self.prefetch(&cache.directory.join("cache"))?;
@@ -435,7 +458,7 @@ impl Bench<'_> {
         facts.restart_s = took.as_secs_f64();
         cache.server.stop()?;
         drop(cache);
-        let mut cache = self.cache(&format!("{name}-list"), near, "list_refresh_s = 1")?;
+        let mut cache = self.cache(&format!("{name}-list"), near, LIST_CHANGES)?;
         Operation::List.run(cache.running.address, &self.has)?;
         // At its first look all groups are new to the origin, and at the second what came in the second of the first is told again.
         for _ in 0..2 {
@@ -454,8 +477,8 @@ impl Bench<'_> {
 
     /// Milliseconds for the overview of the busy groups where it is made from articles, all of which are kept.
     fn overview_made(&self, name: &str, near: (SocketAddr, Pace)) -> Result<f64, Error> {
-        let more = "overview = \"made\"\nlist_refresh_s = 86400";
-        let mut cache = self.cache(&format!("{name}-made"), near, more)?;
+        let more = format!("overview = \"made\"\n{STAYS}");
+        let mut cache = self.cache(&format!("{name}-made"), near, &more)?;
         self.prefetch(&cache.directory.join("cache"))?;
         let _ = cache.link.round_trips();
         let mut fastest = Duration::MAX;

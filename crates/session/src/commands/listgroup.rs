@@ -1,6 +1,6 @@
 //! LISTGROUP: selects a group and lists its numbers (RFC 3977 section 6.1.2).
 
-use newsreel_service::NewsService;
+use newsreel_service::{GroupInfo, NewsService};
 use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{GroupName, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -64,8 +64,22 @@ where
         }
         return Ok(());
     };
+    list(core, name, &info, range).await
+}
+
+/// Selects a group and lists its numbers of a range.
+async fn list<S, Io>(
+    core: &mut Core<S, Io>,
+    name: GroupName<'_>,
+    info: &GroupInfo,
+    range: NumberRange,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
     let mut listing = Listing::begin(core, group::CODE);
-    group::write_facts(core.out(), name, &info);
+    group::write_facts(core.out(), name, info);
     core.out().extend_from_slice(b" list follows\r\n");
     let (mut next, high) = range
         .clamp(info.low, info.high)
@@ -93,7 +107,7 @@ where
             listing.step(core).await?;
         }
     }
-    group::select(core, name, &info);
+    group::select(core, name, info);
     listing.end(core);
     Ok(())
 }

@@ -270,8 +270,7 @@ fn a_start_that_is_refused_late_is_no_kill() {
             );
             assert_eq!(RealDisk.exists(&running).unwrap(), was_killed, "{is_alone}");
         }
-        RealDisk.remove_dir(&taken.join("taken")).unwrap();
-        RealDisk.remove_dir(&taken).unwrap();
+        RealDisk.rename(&taken, &folder.join("aside")).unwrap();
         let server = if is_alone {
             alone.serve()
         } else {

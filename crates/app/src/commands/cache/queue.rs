@@ -18,8 +18,8 @@ pub(super) enum Verb {
     /// List the posts that wait, or that a server refused
     #[command(
         after_help = "A post waits while a server that it is for cannot be asked, and is tried again after a minute; where the server \
-                      could be asked and did not take it, after twice as long each time, an hour at most (TRIES counts those). One that a server refused stays until it is edited, \
-                      retried or dropped.\n\n\
+                      could be asked and did not take it, after twice as long each time, an hour at most (TRIES counts those). \
+                      One that a server refused stays until it is edited, retried or dropped.\n\n\
                       Example:\n  newsreel cache queue list --directory /var/cache/newsreel"
     )]
     List {

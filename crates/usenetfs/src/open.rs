@@ -11,7 +11,8 @@ use parking_lot::RwLock;
 #[derive(Debug)]
 pub(crate) struct Open<T> {
     next: AtomicU64,
-    things: RwLock<HashMap<u64, Arc<T>>>,
+    /// Each with the node it is open on.
+    things: RwLock<HashMap<u64, (u64, Arc<T>)>>,
 }
 
 impl<T> Default for Open<T> {
@@ -25,30 +26,41 @@ impl<T> Default for Open<T> {
 
 impl<T> Open<T> {
     /// Gives a number for it.
-    pub(crate) fn put(&self, thing: T) -> u64 {
+    pub(crate) fn put(&self, node: u64, thing: T) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.things.write().insert(number, Arc::new(thing));
+        self.things.write().insert(number, (node, Arc::new(thing)));
         number
     }
 
     /// What has that number.
     pub(crate) fn get(&self, number: u64) -> Outcome<Arc<T>> {
-        self.things.read().get(&number).cloned().ok_or(Errno::BADF)
+        let things = self.things.read();
+        let (_, thing) = things.get(&number).ok_or(Errno::BADF)?;
+        Ok(Arc::clone(thing))
+    }
+
+    /// One that is open on a node.
+    pub(crate) fn on(&self, node: u64) -> Option<Arc<T>> {
+        let things = self.things.read();
+        let (_, thing) = things.values().find(|(of, _)| *of == node)?;
+        Some(Arc::clone(thing))
     }
 
     /// Gives the number back.
     pub(crate) fn release(&self, number: u64) -> Option<Arc<T>> {
-        self.things.write().remove(&number)
+        let (_, thing) = self.things.write().remove(&number)?;
+        Some(thing)
     }
 
     /// Whether there is one like that.
     pub(crate) fn any(&self, mut is_so: impl FnMut(&T) -> bool) -> bool {
-        self.things.read().values().any(|thing| is_so(thing))
+        self.things.read().values().any(|(_, thing)| is_so(thing))
     }
 
     /// Does something with all of them.
     pub(crate) fn each(&self, act: impl FnMut(&T)) {
-        self.things.read().values().map(Arc::as_ref).for_each(act);
+        let things = self.things.read();
+        things.values().map(|(_, thing)| &**thing).for_each(act);
     }
 
     /// How many there are.

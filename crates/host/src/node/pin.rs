@@ -41,6 +41,12 @@ impl Pin {
         root.open(handle, OFlags::PATH | OFlags::NOFOLLOW).map(Self)
     }
 
+    /// Pins what is open, whether or not it has a name.
+    pub fn of_file(file: &OpenFile) -> Outcome<Self> {
+        let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map(Self)
+    }
+
     /// The text of a symbolic link.
     pub fn read_link(&self) -> Outcome<Vec<u8>> {
         rustix::fs::readlinkat(&self.0, "", Vec::new()).map(std::ffi::CString::into_bytes)

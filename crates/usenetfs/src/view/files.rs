@@ -15,7 +15,7 @@ impl View {
     /// Opens a file; `flags` as of `open(2)`.
     pub fn open(&self, node: u64, flags: i32) -> Outcome<u64> {
         self.counters.count(Op::Open);
-        Ok(self.files.put(self.open_file(node, flags)?))
+        Ok(self.files.put(node, self.open_file(node, flags)?))
     }
 
     /// An open file.

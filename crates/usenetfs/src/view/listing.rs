@@ -138,13 +138,16 @@ impl View {
         if first.is_under_way() {
             return Err(Errno::BUSY);
         }
-        Ok(self.streams.put(Stream {
+        Ok(self.streams.put(
             node,
-            state: Mutex::new(State::of(&first)?),
-            first: Arc::clone(&first.dir),
-            is_begun: AtomicBool::new(false),
-            held: Held::new(&self.names_held),
-        }))
+            Stream {
+                node,
+                state: Mutex::new(State::of(&first)?),
+                first: Arc::clone(&first.dir),
+                is_begun: AtomicBool::new(false),
+                held: Held::new(&self.names_held),
+            },
+        ))
     }
 
     /// Closes a listing.

@@ -315,11 +315,20 @@ impl View {
         if node == ROOT {
             return Pin::at(&self.top, OsStr::new(".")).map(Arc::new);
         }
-        self.reach
+        let reached = self
+            .reach
             .pin(node, &self.nodes, &self.graves, |parent, name| {
                 let dir = self.dir(parent)?;
                 self.pin_in(&dir, name)
-            })
+            });
+        match reached {
+            // Whatever became of its names: who has it open may do with its descriptor what they may natively.
+            Err(Errno::STALE) => match self.files.on(node) {
+                Some(file) => Pin::of_file(&file).map(Arc::new),
+                None => Err(Errno::STALE),
+            },
+            reached => reached,
+        }
     }
 
     /// Opens the file of a node; `flags` as of `open(2)`.

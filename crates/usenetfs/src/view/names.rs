@@ -40,7 +40,7 @@ impl View {
             Err(Errno::EXIST) if flags & EXCLUSIVE == 0 => return Err(Errno::STALE),
             other => other?,
         };
-        Ok((entry, self.files.put(file)))
+        Ok((entry, self.files.put(entry.node, file)))
     }
 
     /// Makes a file, a pipe, a socket or a device.

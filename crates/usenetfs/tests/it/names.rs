@@ -4,13 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, fchown, symlink};
 use std::path::Path;
 
 use newsreel_host::Folder;
 use newsreel_host::node::{Errno, FolderStream, Renaming};
 use newsreel_layout::{Algorithm, Mark};
-use newsreel_usenetfs::{ROOT, Settings};
+use newsreel_usenetfs::{Changes, ROOT, Settings};
 
 use crate::world::{
     SELF, World, bare_view, by, findings, make_folder, mark, names, natively, shell,
@@ -144,9 +144,74 @@ fn without_a_name(settings: Settings) {
         assert_eq!((text.len(), &text[len..]), (len + 4, &b"more"[..]));
         file.set_len(3).unwrap();
         file.sync_all().unwrap();
-        assert_eq!(file.metadata().unwrap().len(), 3);
+        // Attributes are changed by the descriptor, too: the kernel asks for that by the inode, not by what is open.
+        let longer = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000);
+        file.set_permissions(PermissionsExt::from_mode(0o640))
+            .unwrap();
+        fchown(&file, Some(7001), Some(7100)).unwrap();
+        file.set_modified(longer).unwrap();
+        let is = file.metadata().unwrap();
+        assert_eq!(
+            (is.len(), is.mode() & 0o7777, is.uid(), is.gid()),
+            (3, 0o640, 7001, 7100)
+        );
+        assert_eq!(is.modified().unwrap(), longer);
         // Its bucket went with its name.
         assert!(!world.lower("a/r0").exists());
+    }
+}
+
+/// Where files are reached by name, `fchmod` of one that was open was ESTALE when the name that was seen last was gone and
+/// others were left, and when very many others had lost their names since.
+#[test]
+fn what_is_open_is_reached_whatever_became_of_its_names() {
+    for is_by_name in [false, true] {
+        let settings = Settings {
+            is_by_name,
+            ..Settings::default()
+        };
+        let Some((_dir, view)) = bare_view(settings) else {
+            return;
+        };
+        let (a, b) = (
+            make_folder(&view, "a", 0o4755),
+            make_folder(&view, "b", 0o755),
+        );
+        let make = |parent: u64, name: &str| {
+            let made = view.create(parent, OsStr::new(name), 0o644, 2, SELF);
+            let (entry, file) = made.unwrap();
+            (entry.node, file)
+        };
+        let (one, _open) = make(a, "1");
+        let (two, _open) = make(a, "2");
+        view.link(two, b, OsStr::new("other")).unwrap();
+        view.unlink(b, OsStr::new("other")).unwrap();
+        view.unlink(a, OsStr::new("1")).unwrap();
+        for number in 10..5000 {
+            let name = number.to_string();
+            let (_, file) = make(b, &name);
+            view.release(file);
+            view.unlink(b, OsStr::new(&name)).unwrap();
+        }
+        for node in [one, two] {
+            let changes = Changes {
+                mode: Some(0o600),
+                uid: Some(7001),
+                ..Changes::default()
+            };
+            let stat = view.change(node, &changes).unwrap();
+            assert_eq!(
+                (stat.inode, stat.mode & 0o7777, stat.uid),
+                (node, 0o600, 7001)
+            );
+            view.set_attribute(node, OsStr::new("user.x"), b"x", 0)
+                .unwrap();
+            assert_eq!(view.attribute(node, OsStr::new("user.x")).unwrap(), b"x");
+            assert_eq!(
+                view.attributes(node, None).unwrap().links,
+                u32::from(node == two)
+            );
+        }
     }
 }
 

@@ -209,14 +209,36 @@ mod tests {
         ]
     }
 
+    /// Those that have a name of their own, and ranges of any length.
+    fn algorithms() -> impl Strategy<Value = Algorithm> {
+        prop_oneof![
+            (0..Algorithm::ALL.len()).prop_map(|at| Algorithm::ALL[at]),
+            (2..=1_u32 << 24).prop_map(|numbers| Algorithm::range(numbers).unwrap()),
+            (2..=100_u32).prop_map(|numbers| Algorithm::range(numbers).unwrap()),
+        ]
+    }
+
     proptest! {
+        /// A cookie of a range is its number's, whatever the range: a listing of other ranges goes on from it, in the bucket
+        /// that holds the number.
+        #[test]
+        fn prop_cookies_of_ranges_are_numbers(
+            numbers in prop_oneof![2..=100_u32, 2..=1_u32 << 24],
+            number in prop_oneof![0..100_000_u64, 0..1_u64 << 62],
+        ) {
+            let algorithm = Algorithm::range(numbers).unwrap();
+            let cookie = cookie(algorithm, &number.to_string());
+            prop_assert_eq!(cookie.raw(), BUCKETS | number);
+            let first = number - number % u64::from(numbers);
+            prop_assert_eq!(cookie.bucket(algorithm), Some(Bucket(Some(first))));
+        }
+
         /// Every entry has a cookie of its own, in the order of the buckets, and its bucket is found again from it.
         #[test]
         fn prop_cookies_are_unique_and_lead_back(
-            at in 0..Algorithm::ALL.len(),
+            algorithm in algorithms(),
             names in proptest::collection::btree_set(names(), 1..100),
         ) {
-            let algorithm = Algorithm::ALL[at];
             let mut listed = Vec::new();
             let buckets: BTreeSet<_> = names.iter().map(|name| bucket(algorithm, name)).collect();
             for bucket in buckets {
@@ -233,10 +255,9 @@ mod tests {
         /// A cookie is the name's alone, whoever its neighbours are.
         #[test]
         fn prop_a_cookie_follows_from_the_name(
-            at in 0..Algorithm::ALL.len(),
+            algorithm in algorithms(),
             names in proptest::collection::btree_set(names(), 1..100),
         ) {
-            let algorithm = Algorithm::ALL[at];
             for name in &names {
                 let among = in_order(algorithm, bucket(algorithm, name), names.iter().map(|name| entry(name)));
                 let found = among.iter().find(|(_, entry)| entry.name == **name).unwrap();

@@ -204,3 +204,27 @@ proptest! {
         prop_assert_eq!(seen, model.into_iter().collect::<Vec<_>>());
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// Ranges of any length are listed in pieces of any length, by one listing or by one for each piece, each entry once and in the
+    /// order of its number.
+    #[test]
+    fn prop_ranges_of_any_length_are_listed_once(
+        numbers in prop_oneof![2..100_u32, 2..=1_u32 << 24],
+        articles in proptest::collection::btree_set(prop_oneof![0..2_000_u64, 0..1_u64 << 62], 1..60),
+        piece in 1..20_usize,
+    ) {
+        let (_world, managed) = World::managed(Algorithm::range(numbers).unwrap());
+        for number in &articles {
+            add(&managed, &number.to_string());
+        }
+        let expected: Vec<String> = articles.iter().map(u64::to_string).collect();
+        for fresh in [false, true] {
+            let listed = in_pieces(&managed, piece, fresh);
+            let names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
+            prop_assert_eq!(&names, &expected, "{} by {}", numbers, piece);
+        }
+    }
+}

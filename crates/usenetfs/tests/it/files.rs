@@ -208,6 +208,57 @@ fn a_full_file_system_says_so_and_loses_nothing() {
     }
 }
 
+/// An image of btrfs whose files may take so many octets together, mounted at a directory.
+fn with_limit(at: &Path) -> bool {
+    let image = at.with_extension("image");
+    let script = format!(
+        "truncate -s 160M {0} && mkfs.btrfs -q -f {0} && mount -o loop {0} {1} && btrfs quota enable {1} && \
+         btrfs qgroup limit 4M 0/5 {1} && sync -f {1} && echo ready",
+        image.display(),
+        at.display()
+    );
+    let said = crate::world::shell(Path::new("/"), (0, 0), &script);
+    if !said.contains("ready") {
+        println!("skipped: there is no file system with limits of room here: {said}");
+    }
+    said.contains("ready")
+}
+
+/// A limit that is reached is EDQUOT, as natively; what was there stays, and what is removed makes room.
+#[test]
+fn a_quota_that_is_used_up_says_so_and_loses_nothing() {
+    for way in WAYS {
+        let mut is_limited = false;
+        let prepare = |lower: &Path| is_limited = with_limit(lower);
+        let Some(world) = World::prepared(Settings::default(), way, prepare) else {
+            return;
+        };
+        if !is_limited {
+            return;
+        }
+        let (at, flat) = (world.managed("a"), world.path("flat"));
+        fs::create_dir(&flat).unwrap();
+        for number in 0..20 {
+            fs::write(at.join((number * 1024).to_string()), "text").unwrap();
+        }
+        let before = names(&at);
+        let refused = [&at, &flat].map(|at| {
+            let refused = fs::write(at.join("7"), vec![b'x'; 16 << 20]);
+            fs::remove_file(at.join("7")).unwrap();
+            refused.unwrap_err().raw_os_error()
+        });
+        let after = names(&at);
+        // What was removed has made room.
+        write_in_time(&at.join("9"), &vec![b'x'; 1 << 20], 122);
+        let dir = world.end();
+        let lower = dir.path().join("lower");
+        let found = crate::world::findings(&lower.join("a"));
+        newsreel_host::mounts::unmount(&lower, true).unwrap();
+        assert_eq!((refused, found), ([Some(122); 2], Vec::new()), "{way:?}");
+        assert_eq!(after, before);
+    }
+}
+
 fn fill(world: &World) {
     let at = world.managed("a");
     let full = fs::write(at.join("1"), vec![b'x'; 2 << 20]).unwrap_err();
@@ -229,15 +280,23 @@ fn fill(world: &World) {
     assert_eq!(names(&at), made);
     // What there is can be removed, and then there is room.
     fs::remove_file(at.join(&made[0])).unwrap();
-    // The file system gives it out again when its journal has told of the removal.
-    let mut written = fs::write(at.join(&made[0]), "x");
-    for _ in 0..100 {
-        if written
+    write_in_time(&at.join(&made[0]), b"x", 28);
+}
+
+/// Writes where there will be room: the file system gives it out again when its journal has told of what was removed.
+fn write_in_time(path: &Path, octets: &[u8], full: i32) {
+    let is_full = |written: &std::io::Result<()>| {
+        let errno = written
             .as_ref()
-            .is_err_and(|full| full.raw_os_error() == Some(28))
-        {
+            .err()
+            .and_then(std::io::Error::raw_os_error);
+        errno == Some(full)
+    };
+    let mut written = fs::write(path, octets);
+    for _ in 0..100 {
+        if is_full(&written) {
             std::thread::sleep(std::time::Duration::from_millis(100));
-            written = fs::write(at.join(&made[0]), "x");
+            written = fs::write(path, octets);
         }
     }
     written.unwrap();

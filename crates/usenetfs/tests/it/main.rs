@@ -7,12 +7,14 @@
 )]
 
 mod attributes;
+mod calls;
 mod converting;
 mod files;
 mod listing;
 mod model;
 mod names;
 mod neighbours;
+mod programs;
 mod soak;
 mod users;
 mod world;

@@ -1,8 +1,9 @@
-//! Eight workers at once on one mount, whose directories are converted meanwhile, and everything is in order afterwards.
+//! Eight processes at once on one mount, whose directories are converted meanwhile, and everything is in order afterwards.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use newsreel_usenetfs::Settings;
@@ -12,6 +13,13 @@ use crate::world::{World, findings, names, natively};
 
 const WORKERS: u64 = 8;
 const LASTS: Duration = Duration::from_secs(3);
+
+/// In the environment of a process that is a worker: which one, and the groups, one a line.
+const WORKER: &str = "NEWSREEL_TEST_SOAK_WORKER";
+const GROUPS: &str = "NEWSREEL_TEST_SOAK_GROUPS";
+
+/// What a worker says before the number of operations that it could do.
+const DONE: &str = "operations done: ";
 
 /// So much each of them does at least, however slow the machine is.
 const LEAST: u64 = 130;
@@ -74,8 +82,41 @@ fn convert(group: &Path, until: Instant) {
     }
 }
 
+/// What each of the processes runs: this program, for this test alone.
 #[test]
-fn eight_workers_leave_everything_in_order() {
+fn one_worker() {
+    let (Ok(salt), Ok(groups)) = (std::env::var(WORKER), std::env::var(GROUPS)) else {
+        return;
+    };
+    let groups: Vec<PathBuf> = groups.lines().map(PathBuf::from).collect();
+    let until = Instant::now() + LASTS;
+    println!("{DONE}{}", work(&groups, salt.parse().unwrap(), until));
+}
+
+fn start(salt: u64, groups: &[PathBuf]) -> Child {
+    let list: Vec<_> = groups.iter().map(|group| group.to_str().unwrap()).collect();
+    let mut worker = Command::new(std::env::current_exe().unwrap());
+    worker.args(["--exact", "soak::one_worker", "--nocapture"]);
+    worker
+        .env(WORKER, salt.to_string())
+        .env(GROUPS, list.join("\n"));
+    worker.stdout(Stdio::piped()).stderr(Stdio::piped());
+    worker.spawn().unwrap()
+}
+
+/// How many operations it could do.
+fn done(worker: Child) -> u64 {
+    let output = worker.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{complained}");
+    // The harness begins the line.
+    let count = said.lines().find_map(|line| line.split_once(DONE));
+    count.unwrap().1.trim().parse().unwrap()
+}
+
+#[test]
+fn eight_processes_leave_everything_in_order() {
     for is_by_name in [false, true] {
         soak(Settings {
             is_by_name,
@@ -94,16 +135,10 @@ fn soak(settings: Settings) {
     let groups = [world.managed("a"), world.managed("b"), flat, root];
     let until = Instant::now() + LASTS;
     let done: u64 = std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..=WORKERS)
-            .map(|salt| {
-                let groups = &groups;
-                scope.spawn(move || work(groups, salt, until))
-            })
-            .collect();
+        let workers: Vec<_> = (1..=WORKERS).map(|salt| start(salt, &groups)).collect();
         scope.spawn(|| convert(&groups[2], until));
         scope.spawn(|| convert(&groups[3], until));
-        let done = workers.into_iter().map(|worker| worker.join().unwrap());
-        done.sum()
+        workers.into_iter().map(done).sum()
     });
     assert!(done > 1000, "only {done} operations could be done");
     let shown: Vec<_> = groups.iter().map(|group| names(group)).collect();

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use newsreel_host::{Caller, Folder, RealClock, process};
 use newsreel_layout::verify::verify;
 use newsreel_layout::{Algorithm, Cookie, Listing, Mark, Opened};
 use newsreel_usenetfs::{
-    Access, Changes, Mounted, Options, ROOT, Result, Settings, Unmounter, View,
+    Access, Changes, Error, Mounted, Options, ROOT, Result, Settings, Unmounter, View,
 };
 
 /// Whoever makes things in tests without a mount.
@@ -138,6 +139,53 @@ impl Drop for World {
             let _ = self.unmounter.unmount();
             let _ = server.join();
         }
+    }
+}
+
+/// The same directory mounted again.
+pub(crate) struct Remounted {
+    dir: tempfile::TempDir,
+    unmounter: Unmounter,
+    server: Option<JoinHandle<Result<()>>>,
+}
+
+impl Remounted {
+    pub(crate) fn new(dir: tempfile::TempDir) -> Self {
+        let options = Options {
+            lower: dir.path().join("lower"),
+            at: dir.path().join("mnt"),
+            settings: Settings::default(),
+            access: Access::default(),
+            passthrough_bytes_min: None,
+            threads: 1,
+        };
+        let mount = || Mounted::new(&options, Arc::new(RealClock::default()));
+        let mut mounted = mount();
+        // A program that another test starts has the lock of the mount before, too, until it is that program.
+        for _ in 0..500 {
+            if matches!(mounted, Err(Error::InUse { .. })) {
+                std::thread::sleep(Duration::from_millis(20));
+                mounted = mount();
+            }
+        }
+        let mounted = mounted.unwrap();
+        Self {
+            dir,
+            unmounter: mounted.unmounter(),
+            server: Some(std::thread::spawn(move || mounted.serve())),
+        }
+    }
+
+    /// A path in the mount.
+    pub(crate) fn path(&self, at: &str) -> PathBuf {
+        self.dir.path().join("mnt").join(at)
+    }
+}
+
+impl Drop for Remounted {
+    fn drop(&mut self) {
+        let _ = self.unmounter.unmount();
+        self.server.take().map(JoinHandle::join);
     }
 }
 

@@ -25,7 +25,7 @@ mod view;
 
 pub use counters::{Counters, Op};
 pub use error::{Error, Result};
-pub use mount::{Access, FILE_SYSTEM, Mounted, Options, Unmounter};
+pub use mount::{Access, FILE_SYSTEM, Mounted, Options, Unmounter, lower_of};
 pub use notices::BitKept;
 pub use orders::{CONVERT_ATTRIBUTE, NoOrder, Order, plan_as_json, report_as_json};
 pub use view::{Changes, Entry, Item, ROOT, STATUS_ATTRIBUTE, Settings, View};

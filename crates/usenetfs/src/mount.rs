@@ -1,7 +1,10 @@
 //! A view under a mount point, until it is taken off again.
 
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io;
 use std::mem;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -17,6 +20,52 @@ use crate::view::{Settings, View};
 
 /// The type of a mounted view, as it stands in the table of mounts.
 pub const FILE_SYSTEM: &str = "fuse.newsreel";
+
+/// What stands for an octet of a path there, with two digits behind it.
+const SIGN: u8 = b'%';
+
+/// What a directory is called in the table of mounts: itself, but for octets that are no UTF-8, and the sign itself, which the
+/// FUSE crate takes in no other way.  [`lower_of`] makes the directory out of it.
+fn source_of(lower: &Path) -> String {
+    let mut name = String::new();
+    for chunk in lower.as_os_str().as_bytes().utf8_chunks() {
+        for part in chunk.valid().split_inclusive('%') {
+            name.push_str(part.strip_suffix('%').unwrap_or(part));
+            if part.ends_with('%') {
+                name.push_str("%25");
+            }
+        }
+        for octet in chunk.invalid() {
+            // Writing into a string cannot fail.
+            let _ = write!(name, "%{octet:02X}");
+        }
+    }
+    name
+}
+
+/// The directory that a mounted view shows, by what it is called in the table of mounts.
+#[must_use]
+pub fn lower_of(source: &Path) -> PathBuf {
+    let mut octets = Vec::new();
+    let mut rest = source.as_os_str().as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let digits = behind
+            .get(..2)
+            .filter(|digits| first == SIGN && digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(octet) => {
+                octets.push(octet);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                octets.push(first);
+                rest = behind;
+            }
+        }
+    }
+    OsString::from_vec(octets).into()
+}
 
 /// The part of it that is ours.
 const SUBTYPE: &str = "subtype=newsreel";
@@ -199,10 +248,9 @@ fn config(options: &Options, is_for_everybody: bool) -> Config {
         no_exec,
         no_atime,
     } = options.access;
-    let lower = options.lower.to_string_lossy();
     let mut config = Config::default();
     config.mount_options = vec![
-        MountOption::FSName(lower.into_owned()),
+        MountOption::FSName(source_of(&options.lower)),
         MountOption::CUSTOM(SUBTYPE.to_owned()),
         MountOption::DefaultPermissions,
     ];
@@ -223,4 +271,27 @@ fn config(options: &Options, is_for_everybody: bool) -> Config {
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = options.threads > 1;
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_path_goes_into_the_table_of_mounts_and_comes_back() {
+        for (octets, name) in [
+            (b"/var/spool/news".as_slice(), "/var/spool/news"),
+            ("/gr\u{fc}n, blau".as_bytes(), "/gr\u{fc}n, blau"),
+            (b"/b\xfccher/\xff", "/b%FCcher/%FF"),
+            (b"/100%/%FC%", "/100%25/%25FC%25"),
+        ] {
+            let lower = PathBuf::from(OsString::from_vec(octets.to_vec()));
+            assert_eq!(source_of(&lower), name);
+            assert_eq!(lower_of(Path::new(name)), lower);
+        }
+        // Of an older server.
+        for name in ["/100%", "/%zz/%", "/%+5", "/%\u{fc}"] {
+            assert_eq!(lower_of(Path::new(name)), Path::new(name));
+        }
+    }
 }

@@ -6,9 +6,11 @@
     reason = "what is mounted is used as any program would use it"
 )]
 
+mod conversions;
 mod convert_cut;
 mod figures;
 mod inn;
+mod mount8;
 mod places;
 mod power_cut;
 mod users;

@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_host::folder::FileSystemKind;
 use newsreel_host::{ErrorKind, Folder, mounts};
 use newsreel_layout::Algorithm;
-use newsreel_usenetfs::FILE_SYSTEM;
+use newsreel_usenetfs::{FILE_SYSTEM, lower_of};
 
 use crate::output;
 
@@ -204,7 +204,7 @@ fn mounted_at(at: &Path) -> Result<mounts::MountPoint> {
     let all = mounts::mount_points()?;
     let found = all.into_iter().rfind(|mount| mount.at == place);
     found
-        .filter(|mount| mount.kind == FILE_SYSTEM)
+        .and_then(ours)
         .with_context(|| format!("{} is no mount of newsreel's", at.display()))
 }
 
@@ -232,9 +232,16 @@ fn clear_dead(at: &Path) -> Result<()> {
 
 /// Every mount of ours.
 fn all_mounted() -> Result<Vec<mounts::MountPoint>> {
-    let mut all = mounts::mount_points()?;
-    all.retain(|mount| mount.kind == FILE_SYSTEM);
-    Ok(all)
+    Ok(mounts::mount_points()?
+        .into_iter()
+        .filter_map(ours)
+        .collect())
+}
+
+/// A mount if it is of ours, with the directory that it shows.
+fn ours(mut mount: mounts::MountPoint) -> Option<mounts::MountPoint> {
+    mount.source = lower_of(&mount.source);
+    (mount.kind == FILE_SYSTEM).then_some(mount)
 }
 
 /// Is handed a directory, or why there is none; says whether it goes on below it.

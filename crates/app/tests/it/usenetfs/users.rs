@@ -14,7 +14,7 @@ const USER: u32 = 7001;
 
 impl Place {
     /// Runs a command as somebody who is in no group but their own; `None` where they cannot reach the program.
-    fn run_as_user(&self, words: &[&str]) -> Option<Result<String, String>> {
+    pub(super) fn run_as_user(&self, words: &[&str]) -> Option<Result<String, String>> {
         let mut command = newsreel();
         command.arg("usenetfs").args(words).uid(USER).gid(USER);
         match command.current_dir(self.dir.path()).output() {

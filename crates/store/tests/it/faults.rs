@@ -1,5 +1,6 @@
 //! Failing disks while the store is used: torn writes, EIO and ENOSPC at any operation.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -227,6 +228,50 @@ fn a_batch_sealed_before_its_buffer_failed_is_refused_not_written() {
         "a suspended buffer was touched"
     );
     assert!(next[0].article(&second).is_some());
+}
+
+/// The batch that was under way behind a failure was refused as its file had been given up, and the next file, a sound one, was given up for
+/// that: one file after another while articles kept coming, and `keep_octets` let good ones go for them.
+#[test]
+fn a_write_that_failed_costs_one_file_while_articles_keep_coming() {
+    let write = |batches: &mut Vec<Box<dyn BatchWrite>>| {
+        let mut writes = batches.iter_mut();
+        writes.try_for_each(|batch| batch.write().and_then(|()| batch.sync()))
+    };
+    for (method, op) in variants().flat_map(|method| [(method, Op::Write), (method, Op::Sync)]) {
+        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let mut rig = Rig::new(Arc::new(faulty.clone()), &config_of(method, 1 << 20)).unwrap();
+        rig.place(1, 500).unwrap();
+        rig.commit().unwrap();
+        faulty.add(Fault::new(op, "/spool/", Effect::Medium));
+        rig.try_place(2, 500).unwrap();
+        let (mut committing, mut failures) = (rig.seal(), 0);
+        for number in 3..20 {
+            // It comes while the commit is written, and belongs to the next one.
+            rig.try_place(number, 500).unwrap();
+            let failed = write(&mut committing).is_err();
+            let mut open: Vec<Box<dyn BatchWrite>> = Vec::new();
+            rig.store.seal(&mut open);
+            if failed {
+                failures += 1;
+                rig.store.suspend(committing[0].buffer());
+                assert_eq!(rig.place_again(&committing), 1, "{method} {op}: {number}");
+                let mut again = Vec::new();
+                rig.store.seal(&mut again);
+                write(&mut again).unwrap();
+            }
+            committing = open;
+        }
+        write(&mut committing).unwrap();
+        rig.log_commit();
+        // The one that failed, and the one that was under way.
+        assert_eq!(failures, 2, "{method} {op}");
+        let places = rig.log.articles().map(|logged| logged.token);
+        let files = places.map(|token| (token.buffer(), token.position().cycle()));
+        let files: BTreeSet<_> = files.collect();
+        assert_eq!(files.len(), 2, "{method} {op}: {files:?}");
+        assert_eq!(rig.read_all().read, 19, "{method} {op}");
+    }
 }
 
 #[test]

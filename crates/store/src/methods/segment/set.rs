@@ -276,6 +276,11 @@ impl StorageMethod for SegmentSet {
 
     fn suspend(&mut self, _: BufferId, why: &str) {
         let buffer = &self.filling.buffer;
+        // A batch for a file that was given up is no reason to give up the one behind it, which is sound: while articles keep coming
+        // there is always one.
+        if buffer.has_only_refused() {
+            return;
+        }
         buffer.suspend(why);
         if !buffer.is_away() {
             self.filling.give_file_up();

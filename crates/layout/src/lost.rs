@@ -37,10 +37,10 @@ pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
     Ok(best)
 }
 
-/// Whether most of what is in a directory lies as an algorithm has it.
+/// Whether most of what is in a directory lies as an algorithm has it; nothing at all does.
 pub(crate) fn lies_by(folder: &Folder, algorithm: Algorithm) -> Result<bool> {
     let (found, all) = in_view(folder, algorithm)?;
-    Ok(found > all - found)
+    Ok(all == 0 || found > all - found)
 }
 
 /// How many entries its view finds, and how many there are.

@@ -8,7 +8,7 @@ use newsreel_layout::convert::{Options, Target, convert};
 use newsreel_layout::verify::{Summary, verify};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Mark, SET_UID};
 
-use crate::world::{World, add, inodes, link, put, soft, tree, view};
+use crate::world::{World, add, inodes, link, put, soft, take_away, tree, view};
 
 const YYY: Algorithm = Algorithm::YYY;
 const RANGE: Algorithm = Algorithm::RANGE_1024;
@@ -236,6 +236,22 @@ fn a_lost_bit_is_set_again_unless_the_directory_looks_flat() {
     lose(&world);
     check(&world, &[lost], &[]);
     assert_eq!(Mark::read(&world.group()).unwrap(), Mark::None);
+
+    // Its buckets stay when nothing is in them any more.
+    for algorithm in [YYY, RANGE] {
+        let (world, managed) = World::managed(algorithm);
+        for name in ["123456", "readme"] {
+            add(&managed, name);
+            take_away(&managed, name);
+        }
+        assert!(!tree(&world.group()).is_empty());
+        lose(&world);
+        check(&world, &[lost], &[]);
+        assert_eq!(
+            Mark::read(&world.group()).unwrap(),
+            Mark::Managed(algorithm)
+        );
+    }
 
     let (world, managed) = World::managed(RANGE);
     add(&managed, "123456");

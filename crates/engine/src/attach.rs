@@ -187,6 +187,7 @@ impl Engine {
             sink: Arc::new(Connection::new(ConnectionId(u64::MAX), None, None)),
             batch: None,
             octets: 0,
+            later: Vec::new(),
             thought_of: HashSet::new(),
             jumps: BTreeMap::new(),
             groups_thought_of: HashMap::new(),
@@ -242,6 +243,8 @@ struct Attach<'a> {
     highs: HashMap<GroupId, ArticleNumber>,
     sink: Arc<Connection>,
     batch: Option<CandidateBatch>,
+    /// Which of the batch had come later than now.
+    later: Vec<bool>,
     /// Of what was looked at and passed over since something was filed.
     octets: usize,
     /// What would be known by now, as far as nobody refuses it.
@@ -392,10 +395,11 @@ impl Attach<'_> {
         let Some((chosen, places)) = self.filed(&headers, chosen)? else {
             return Ok(());
         };
-        self.report.later += u64::from(arrival < found.arrival);
-        if self.is_only_counted(hash, &places) {
+        let is_later = arrival < found.arrival;
+        if self.is_only_counted(hash, &places, is_later) {
             return Ok(());
         }
+        self.later.push(is_later);
         let (xref, locks) = (headers.get(Known::Xref), headers.content(Known::CancelLock));
         let xref = xref.map(|field| span(field.start, field.end));
         self.put(
@@ -436,17 +440,22 @@ impl Attach<'_> {
     }
 
     /// Whether it is only asked what would become of one with these places, which is counted.
-    fn is_only_counted(&mut self, hash: IdHash, places: &Places) -> bool {
+    fn is_only_counted(&mut self, hash: IdHash, places: &Places, is_later: bool) -> bool {
         let is_again = self.is_again(hash);
         let has_place = is_again || self.number(places);
         if self.what.dry_run {
             match (is_again, has_place) {
                 (true, _) => self.report.known += 1,
-                (_, true) => self.report.taken += 1,
+                (_, true) => self.was_taken(is_later),
                 _ => self.refuse(Reject::GroupFull.label()),
             }
         }
         self.what.dry_run
+    }
+
+    fn was_taken(&mut self, is_later: bool) {
+        self.report.taken += 1;
+        self.report.later += u64::from(is_later);
     }
 
     fn put(&mut self, headers: &Headers<'_>, candidate: Candidate) {
@@ -650,10 +659,14 @@ impl Attach<'_> {
         if let Err(late) = shared.inbox.push_batch(batch) {
             shared.give_back(late);
         }
-        let mut stopped = None;
-        for outcome in self.outcomes(count)? {
+        let (later, mut stopped) = (std::mem::take(&mut self.later), None);
+        for Completion { ticket, outcome } in self.outcomes(count)? {
             match outcome {
-                Outcome::Accepted => self.report.taken += 1,
+                Outcome::Accepted => {
+                    let nth = usize::try_from(ticket).ok();
+                    let is_later = nth.and_then(|nth| later.get(nth));
+                    self.was_taken(is_later.copied().unwrap_or(false));
+                }
                 Outcome::Duplicate => self.report.known += 1,
                 Outcome::Rejected(why) | Outcome::RejectedField(why, _) => self.refuse(why.label()),
                 Outcome::RejectedWith(_, why) => self.refuse(why),
@@ -671,15 +684,13 @@ impl Attach<'_> {
     }
 
     /// Waits for so many answers.
-    fn outcomes(&self, count: usize) -> Result<Vec<Outcome>, Error> {
+    fn outcomes(&self, count: usize) -> Result<Vec<Completion>, Error> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let context = Context::from_waker(&waker);
         let (mut outcomes, mut done) = (Vec::new(), Vec::new());
         while outcomes.len() < count {
             match self.sink.poll_completions(&context, &mut done) {
-                Poll::Ready(()) => {
-                    outcomes.extend(done.drain(..).map(|it: Completion| it.outcome));
-                }
+                Poll::Ready(()) => outcomes.append(&mut done),
                 Poll::Pending if self.engine.is_over() => return Err(Error::Stopping),
                 Poll::Pending => std::thread::park_timeout(PATIENCE),
             }

@@ -229,15 +229,18 @@ fn write(
     Ok(())
 }
 
-/// Writes batches, and syncs them and what was written before; which buffers failed, and why.
+/// Writes batches, and syncs them and what was written before; which buffers failed, each once, and why.
 fn write_buffers(
     writes: &mut [Box<dyn BatchWrite>],
     sync: bool,
     unsynced: &mut Unsynced,
 ) -> Vec<(BufferId, String)> {
-    let mut failed = Vec::new();
+    let mut failed: Vec<(BufferId, String)> = Vec::new();
     for batch in &mut *writes {
-        if let Err(error) = batch.write() {
+        // What fails behind another batch of its buffer fails with it: told twice, it would suspend the file behind that, too.
+        if let Err(error) = batch.write()
+            && failed.iter().all(|(buffer, _)| *buffer != batch.buffer())
+        {
             failed.push((batch.buffer(), error.to_string()));
         }
     }
@@ -276,11 +279,12 @@ mod tests {
 
     use super::*;
 
-    /// A batch that says when it is synced.
+    /// A batch that says when it is synced, or cannot be written.
     #[derive(Debug)]
     struct Batch {
         name: &'static str,
         has_articles: bool,
+        is_failing: bool,
         synced: Arc<Mutex<Vec<&'static str>>>,
     }
 
@@ -290,7 +294,13 @@ mod tests {
         }
 
         fn write(&mut self) -> Result<()> {
-            Ok(())
+            match self.is_failing {
+                true => Err(newsreel_store::Error::Suspended {
+                    name: self.name.to_owned(),
+                    why: "it failed".to_owned(),
+                }),
+                false => Ok(()),
+            }
         }
 
         fn sync(&mut self) -> Result<()> {
@@ -303,6 +313,29 @@ mod tests {
         }
     }
 
+    /// A buffer that goes on in another file was suspended for the second batch of the commit that had failed, until a minute had passed.
+    #[test]
+    fn a_buffer_of_which_two_batches_fail_has_failed_once() {
+        let synced = Arc::new(Mutex::new(Vec::new()));
+        let batch = |name, is_failing| -> Box<dyn BatchWrite> {
+            Box::new(Batch {
+                name,
+                has_articles: true,
+                is_failing,
+                synced: Arc::clone(&synced),
+            })
+        };
+        let mut writes = vec![
+            batch("first", true),
+            batch("sound", false),
+            batch("second", true),
+        ];
+        let failed = write_buffers(&mut writes, true, &mut Unsynced::new());
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        assert!(failed[0].1.contains("first"), "{failed:?}");
+        assert!(synced.lock().is_empty());
+    }
+
     /// What overwrites or removes what was withdrawn was taken for a later batch of articles of its buffer: with durability `none` the
     /// log said that they were durable, and they were not.
     #[test]
@@ -312,6 +345,7 @@ mod tests {
             Box::new(Batch {
                 name,
                 has_articles,
+                is_failing: false,
                 synced: Arc::clone(&synced),
             })
         };

@@ -408,7 +408,6 @@ impl<'p> Run<'p> {
 
     /// Everything before is settled, or missed; `false`: it was dropped.
     fn move_to(&mut self, to: Sequence) -> Result<bool, io::Error> {
-        self.taken.clear();
         self.pass(to, BTreeMap::new())
     }
 

@@ -305,6 +305,7 @@ impl Link {
                     let mut queue = self.worker.feed.queue.lock();
                     queue.spend(article, octets, now_ms);
                     drop(queue);
+                    self.worker.texts.were_sent(1);
                     talk.sent();
                 }
                 gone_or_not => {

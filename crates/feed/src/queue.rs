@@ -338,9 +338,17 @@ impl Queue {
 
     /// From where to where the articles are that are open and not in memory.
     pub(crate) fn to_bring_back(&self) -> Option<(Sequence, Sequence)> {
-        let named = self.place.named.keys().filter(|_| self.lacks_named);
-        let all = || named.clone().chain(&self.in_log).copied();
-        Some((all().min()?, all().max()?))
+        // It is asked for twice a step of each feed: by the ends, and not through all.
+        let named = self.lacks_named.then_some(&self.place.named);
+        let named = named.and_then(|it| Some([it.keys().next()?, it.keys().next_back()?]));
+        let in_log = [self.in_log.first(), self.in_log.last()];
+        let ends = || {
+            named
+                .into_iter()
+                .flatten()
+                .chain(in_log.into_iter().flatten())
+        };
+        Some((*ends().min()?, *ends().max()?))
     }
 
     /// Whether an article is open and not in memory.

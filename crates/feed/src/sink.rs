@@ -173,6 +173,7 @@ impl Sink {
                     queue.spend(item.offered.sequence, octets, now_ms);
                 }
                 drop(queue);
+                self.worker.texts.were_sent(taken.items.len());
                 taken
                     .items
                     .drain(..)
@@ -268,6 +269,7 @@ impl Sink {
         let writing = move || appended(disk.as_ref(), &path, &out, octets_max);
         let wrote = tokio::task::spawn_blocking(writing).await;
         wrote.map_err(|error| error.to_string())??;
+        self.worker.texts.were_sent(appends.len());
         let mut queue = self.worker.feed.queue.lock();
         let now_ms = self.worker.now_ms();
         for (item, octets) in taken.items.drain(..appends.len()).zip(appends) {
@@ -338,15 +340,16 @@ fn appended(
                 0 => disk.sync_dir(path.parent().unwrap_or_else(|| std::path::Path::new("/"))),
                 _ => Ok(()),
             });
-        if let Err(error) = synced {
-            // What was not settled is not there twice later.
-            let _ = file.set_len(len);
-            return Err(error);
+        // Whoever took it may have read it before this came.
+        match synced.and_then(|()| file.is_in_place()) {
+            Ok(true) => Ok(Append::Done),
+            Ok(false) => Ok(Append::Away),
+            Err(error) => {
+                // What was not settled is not there twice later.
+                let _ = file.set_len(len);
+                Err(error)
+            }
         }
-        Ok(match file.is_in_place()? {
-            true => Append::Done,
-            false => Append::Away,
-        })
     };
     for _ in 0..APPENDS_MAX {
         match append() {
@@ -365,4 +368,29 @@ fn appended(
         "{} is moved away each time that it is appended to",
         path.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op, read_whole};
+
+    use super::*;
+
+    /// Whether its path led to it could not be told once the articles were on disk: they were appended again.
+    #[test]
+    fn what_is_not_settled_is_not_there_twice() {
+        let memory = MemoryDisk::new();
+        let disk = FaultyDisk::new(Arc::new(memory.clone()));
+        let path = Path::new("/out");
+        let octets = || read_whole(&memory, path, 1 << 10).unwrap();
+        appended(&disk, path, b"one\n", 1 << 10).unwrap();
+        // The length is asked for first.
+        disk.add(Fault::new(Op::Stat, "/out", Effect::Medium).nth(2));
+        appended(&disk, path, b"two\n", 1 << 10).unwrap_err();
+        assert_eq!(octets(), b"one\n");
+        appended(&disk, path, b"two\n", 1 << 10).unwrap();
+        assert_eq!(octets(), b"one\ntwo\n");
+    }
 }

@@ -48,12 +48,17 @@ impl Texts {
         }
     }
 
-    /// Reads from the store, and texts that were given out.
+    /// Reads from the store, and articles that were sent.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (
             self.reads.load(Ordering::Relaxed),
             self.sent.load(Ordering::Relaxed),
         )
+    }
+
+    /// So many articles were sent: not all that is read is wanted.
+    pub(crate) fn were_sent(&self, many: usize) {
+        self.sent.fetch_add(many as u64, Ordering::Relaxed);
     }
 
     /// Appends an article as it goes over the wire, terminator and all; `false`: it is gone.
@@ -67,7 +72,6 @@ impl Texts {
         let mut slot = offered.text.0.lock().await;
         if let Some(text) = slot.as_ref() {
             out.extend_from_slice(text);
-            self.sent.fetch_add(1, Ordering::Relaxed);
             return Ok(true);
         }
         let Ok(id) = MessageId::parse(offered.id.as_bytes()) else {
@@ -83,7 +87,6 @@ impl Texts {
         }
         let text = memory.content();
         out.extend_from_slice(text);
-        self.sent.fetch_add(1, Ordering::Relaxed);
         if Arc::strong_count(offered) > 1 {
             *slot = Some(Bytes::copy_from_slice(text));
             let len = text.len();

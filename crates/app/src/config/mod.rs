@@ -392,7 +392,8 @@ fn look_as(file: &Path, origin: Origin) -> Result<(Config, Problems)> {
     Ok((config, problems))
 }
 
-/// Reads a file again while the server runs: nothing that would hold it up.
+/// Reads a file again while the server runs, where it is a file: no pipe that somebody has still to write to.  The disk is asked, also where
+/// feeds write to: on a thread that may wait.
 pub(crate) fn load_again(file: &Path) -> Result<Config> {
     let octets = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
         .with_context(|| format!("the configuration file {}", file.display()))?;

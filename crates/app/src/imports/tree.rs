@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use newsreel_host::{Disk, Error, ErrorKind, read_whole};
+use newsreel_host::{Disk, Error, ErrorKind, Op, read_whole};
 
 use super::Takes;
 use crate::posting;
@@ -99,9 +99,19 @@ fn each(
         }
         if depth < DEPTH_MAX {
             open.extend(folders.into_iter().rev().map(|path| (path, depth + 1)));
+            continue;
+        }
+        for path in folders {
+            visit(&path, Some(too_deep(&path)))?;
         }
     }
     Ok(())
+}
+
+/// Says of a directory that nothing in it is looked at.
+fn too_deep(path: &Path) -> Error {
+    let why = format!("it lies below {DEPTH_MAX} directories: take it in by itself");
+    Error::from_io(Op::List, path, std::io::Error::other(why))
 }
 
 /// The directory that a link leads to.
@@ -126,11 +136,32 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use newsreel_host::{Effect, Fault, FaultyDisk, Op, RealDisk, replace_file};
+    use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, RealDisk, replace_file};
 
     use super::*;
     use crate::batches::damages::Damages;
     use crate::imports::Counts;
+
+    /// Nobody heard of what lay deeper than is looked.
+    #[test]
+    fn what_lies_too_deep_is_named() {
+        let disk = MemoryDisk::new();
+        let last = (0..=DEPTH_MAX).fold(PathBuf::from("/root"), |path, _| path.join("d"));
+        let deep = last.join("deep");
+        disk.create_dir_all(&deep).unwrap();
+        replace_file(&disk, &deep.join("1"), b"not seen").unwrap();
+        let mut told = Vec::new();
+        each(&disk, Path::new("/root"), &mut |path, failed| {
+            told.push((path.to_owned(), failed.map(|error| error.to_string())));
+            Ok(())
+        })
+        .unwrap();
+        let [(path, Some(why))] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(path, &last);
+        assert!(why.contains("below 64 directories"), "{why}");
+    }
 
     /// A directory that may not be read ended it all; a link to one was taken for damage.
     #[test]

@@ -53,7 +53,7 @@ impl Server {
                 (name, found)
             });
         }
-        while let Some(Ok((name, found))) = asked.join_next().await {
+        while let Some((name, found)) = next_of(&mut asked).await {
             match found {
                 Ok(addresses) => {
                     silent.remove(&name);
@@ -66,6 +66,18 @@ impl Server {
                         "a host that a peer is known by has no address; what was known of it stays");
                 }
                 Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The next answer; one whose task ended without any holds no other.
+async fn next_of<T: 'static>(asked: &mut JoinSet<T>) -> Option<T> {
+    loop {
+        match asked.join_next().await? {
+            Ok(answer) => return Some(answer),
+            Err(error) => {
+                tracing::error!(target: "newsreel::server", %error, "a look for a host that a peer is known by ended without an answer");
             }
         }
     }
@@ -91,4 +103,24 @@ pub(crate) fn look_up(names: BTreeSet<String>) -> Hosts {
         }
     }
     hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All answers behind it were dropped.
+    #[tokio::test]
+    async fn a_task_that_ends_without_an_answer_holds_no_other() {
+        let mut asked = JoinSet::new();
+        let ended = asked.spawn(std::future::pending());
+        asked.spawn(async {
+            // The other has ended by then.
+            tokio::task::yield_now().await;
+            7
+        });
+        ended.abort();
+        assert_eq!(next_of(&mut asked).await, Some(7));
+        assert_eq!(next_of(&mut asked).await, None);
+    }
 }

@@ -54,12 +54,21 @@ impl Signals {
     }
 
     /// Obeys them for a server that reads its configuration so.
-    pub(super) async fn obey_stops(mut self, drain: &Drain, reload: impl Fn()) {
+    pub(super) async fn obey_stops(
+        mut self,
+        drain: &Drain,
+        reload: impl Fn() + Clone + Send + 'static,
+    ) {
+        let mut reading = JoinSet::new();
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => drain.start(),
                 _ = self.interrupt.recv() => drain.start(),
-                _ = self.hangup.recv() => reload(),
+                // The disk may take its time: neither a stop nor a reader waits for it.
+                _ = self.hangup.recv(), if reading.is_empty() => {
+                    reading.spawn_blocking(reload.clone());
+                }
+                Some(_) = reading.join_next(), if !reading.is_empty() => {}
             }
         }
     }

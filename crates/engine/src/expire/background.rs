@@ -1,8 +1,7 @@
 //! Expiry in the background: one thread that makes a pass whenever one is due, at a limited rate, until it is told to stop.
 //!
-//! Nothing of where it is is kept: a pass over what is too young costs a piece of each group, but the
-//! first one of a day, and after a start it begins
-//! somewhere else than last time, so that no group waits for ever on a server that is restarted often.
+//! Nothing of where it is is kept: a pass over what is too young costs a piece of each group, but the first one of a day or of a run of the
+//! server, and after a start it begins somewhere else than last time, so that no group waits for ever on a server that is restarted often.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::shared::Shared;
 /// After a failure it is tried again behind this.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// The first pass that begins on a day walks through all.
+/// The first pass that begins on a day walks through all, and the first one of a run: that may end before the next day.
 const DAY_S: u64 = 86_400;
 
 /// What passes share.
@@ -36,6 +35,8 @@ struct Expiring {
     began: Option<UnixTime>,
     groups: (u64, u64),
     last_ended: Option<UnixTime>,
+    /// When the last one began that walked through all, to its end.
+    walked_all: Option<UnixTime>,
     last_articles: u64,
     held: Option<String>,
 }
@@ -121,7 +122,7 @@ impl Background<'_> {
         {
             let mut state = shared.expiry.state.lock();
             let day = |at: UnixTime| at.0 / DAY_S;
-            pass.walks_all = state.last_ended.is_some_and(|last| day(last) < day(now));
+            pass.walks_all = state.walked_all.is_none_or(|last| day(last) != day(now));
             (state.began, state.groups) = (Some(now), (0, groups.len() as u64));
         }
         let first = usize::try_from(now.0).unwrap_or(0) % groups.len().max(1);
@@ -139,6 +140,9 @@ impl Background<'_> {
         let mut state = shared.expiry.state.lock();
         state.last_ended = Some(shared.time.calendar());
         state.last_articles = pass.report.articles;
+        if pass.walks_all && gone_on {
+            state.walked_all = Some(now);
+        }
         Ok(gone_on)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use newsreel_engine::{
     ArticleRef, EngineConfig, ExpireReport, ExpireRule, GroupSpec, Mode, Reason,
 };
-use newsreel_host::{MemoryDisk, WallTime};
+use newsreel_host::{Clock as _, MemoryDisk, WallTime};
 use newsreel_service::Outcome;
 use newsreel_store::methods::METHODS;
 
@@ -569,6 +569,86 @@ async fn what_is_old_goes_behind_what_is_young() {
         }
         assert_eq!(there(&world, "misc.test").await.len(), 1100);
     }
+}
+
+/// A server that does not run over midnight never had a pass that looks at all rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_pass_of_a_run_looks_at_all_rows() {
+    let old = World::new(config(8 << 20));
+    feed(&old, 5000..5010, "misc.test").await;
+    old.seal();
+    let disk = MemoryDisk::new();
+    let paths = copy(&old, "/spool/buffers", &disk);
+    let world = World::on(Arc::new(disk), with(vec![days("misc.*", 5)]));
+    world.wait_s(4 * DAY);
+    feed(&world, 1..=1100, "misc.test").await;
+    let attached = world.engine.attach(&copies(&paths), &mut |_, _| true);
+    assert_eq!(attached.unwrap().taken, 10);
+    world.wait_s(DAY);
+    let mut config = world.config.clone();
+    config.expiry.rows_per_s = 1 << 50;
+    let (disk, clock) = (Arc::clone(&world.disk), Arc::clone(&world.clock));
+    world.engine.shutdown().unwrap();
+    drop(world);
+    let world = open_on(disk, &config, &clock);
+    world.wait_until("a pass", |world| {
+        // Less than a day in all: no other day begins.
+        world.wait_s(1);
+        world.engine.status().expiry.last_ended.is_some()
+    });
+    assert_eq!(world.engine.status().counters.expired, 10);
+}
+
+/// A pass that began before midnight ended on the new day, which had none then that looks at all rows: where passes follow each other,
+/// no day had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pass_over_midnight_is_not_the_one_of_the_new_day() {
+    let old = World::new(config(8 << 20));
+    feed(&old, 5000..5010, "misc.test").await;
+    old.seal();
+    let disk = MemoryDisk::new();
+    let paths = copy(&old, "/spool/buffers", &disk);
+    let midnight = (NOW / DAY + 5) * DAY;
+    // The old ones are due some hours before.
+    let keep_s = midnight - 41_000 - NOW;
+    let mut config = with(vec![rule("misc.*", |it| it.keep_s = Some(keep_s))]);
+    // A piece of a group takes some nine minutes.
+    config.expiry.rows_per_s = 1;
+    config.expiry.every_s = 60;
+    let world = World::on(Arc::new(disk), config);
+    let now = |world: &World| world.clock.now().secs;
+    let ended = |world: &World| world.engine.status().expiry.last_ended;
+    world.wait_until("a pass", |world| {
+        world.wait_s(1);
+        ended(world).is_some()
+    });
+    world.wait_s(midnight - 80_000 - now(&world));
+    feed(&world, 1..=1100, "misc.test").await;
+    let attached = world.engine.attach(&copies(&paths), &mut |_, _| true);
+    assert_eq!(attached.unwrap().taken, 10);
+    let since = now(&world);
+    world.wait_until("the pass of the day", |world| {
+        world.wait_s(10);
+        ended(world) > Some(since)
+    });
+    assert!(now(&world) < midnight - 41_000);
+    world.wait_s(midnight - 40_000 - now(&world));
+    // It has just begun, and is not over soon.
+    world.wait_until("another pass", |world| {
+        let began = world.engine.status().expiry.began;
+        let has_begun = began.is_some_and(|began| now(world) - began < 300);
+        if !has_begun {
+            world.wait_s(10);
+        }
+        has_begun
+    });
+    assert!(now(&world) < midnight - 300);
+    world.wait_s(midnight + 60 - now(&world));
+    world.wait_until("the pass of the new day", |world| {
+        world.wait_s(10);
+        world.engine.status().counters.expired == 10
+    });
+    assert_eq!(there(&world, "misc.test").await.len(), 1100);
 }
 
 /// The same of files in no group: the catalogue has them where they were attached.

@@ -102,12 +102,26 @@ async fn what_came_later_than_now_comes_now() {
     old.wait_s(3 * 86_400);
     old.send(&[filled(0), filled(1)]).await;
     old.seal();
+    // The same two are there once more, and known by then.
+    let again = World::new(config(ROOM));
+    again.wait_s(3 * 86_400);
+    again.send(&[filled(0), filled(1)]).await;
+    again.seal();
     let disk = MemoryDisk::new();
-    let paths = copy(&old, "/spool/buffers", &disk);
+    disk.create_dir_all(Path::new("/again")).unwrap();
+    let moved = |path: PathBuf| {
+        let to = Path::new("/again").join(path.file_name().unwrap());
+        disk.rename(&path, &to).unwrap();
+        to
+    };
+    let again = copy(&again, "/spool/buffers", &disk).into_iter().map(moved);
+    let again: Vec<_> = again.collect();
+    let paths = [copy(&old, "/spool/buffers", &disk), again].concat();
     let world = World::on(Arc::new(disk), config(ROOM));
     for dry_run in [true, false] {
         let report = attach(&world, &paths, false, dry_run);
-        assert_eq!((report.taken, report.later), (2, 2), "{report:?}");
+        let counted = (report.taken, report.known, report.later);
+        assert_eq!(counted, (2, 2, 2), "{report:?}");
     }
     for n in 0..2 {
         let id = ArticleRef::Id(format!("<{n}@t.example>"));

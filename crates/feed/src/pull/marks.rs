@@ -132,9 +132,17 @@ fn print(all: &BTreeMap<Key, Mark>) -> String {
     let mut lines = String::new();
     for ((server, group), mark) in all {
         let last = mark.last.as_deref().unwrap_or("-");
-        let _ = writeln!(lines, "{server} {group} {} {last}", mark.next);
+        // One that cannot be read again would cost all others: what it is of is looked at again.
+        if [server, group, last].into_iter().all(is_word) {
+            let _ = writeln!(lines, "{server} {group} {} {last}", mark.next);
+        }
     }
     sealed::first_line(WORDS, lines.as_bytes()) + &lines
+}
+
+/// Whether it is one word of a line, and the same when it is read.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 fn parse(octets: &[u8]) -> Result<BTreeMap<Key, Mark>, String> {
@@ -186,6 +194,25 @@ mod tests {
         for (from, to) in [("7 <", "8 <"), ("pulls 1", "pulls 2"), (" -\n", "\n")] {
             assert!(parse(text.replace(from, to).as_bytes()).is_err(), "{to:?}");
         }
+    }
+
+    /// A blank in one of them made the file unreadable at the next start, for all servers.
+    #[test]
+    fn what_cannot_be_read_again_is_not_written() {
+        let mark = |last: &str| Mark {
+            next: 7,
+            last: Some(last.to_owned()),
+        };
+        let key = |server: &str, group: &str| (server.to_owned(), group.to_owned());
+        let sound = (key("a.example", "misc.test"), mark("<6@x>"));
+        let mut all = BTreeMap::from([sound.clone()]);
+        for (nth, wrong) in ["", "a b", "a\nb", "a\r", "\u{85}"].into_iter().enumerate() {
+            let group = format!("alt.{nth}");
+            all.insert(key("b.example", wrong), mark("<6@x>"));
+            all.insert(key(wrong, &group), mark("<6@x>"));
+            all.insert(key("b.example", &group), mark(wrong));
+        }
+        assert_eq!(parse(print(&all).as_bytes()), Ok(BTreeMap::from([sound])));
     }
 
     proptest! {

@@ -230,7 +230,13 @@ impl At<'_> {
 
     /// What the mark of NEWNEWS is kept under: no group is called so.
     fn newnews_key(&self) -> String {
-        format!("!newnews!{}", self.run.wildmat.as_str())
+        self.key("newnews")
+    }
+
+    /// Under what something is kept that is of these groups together: one word.
+    fn key(&self, of: &str) -> String {
+        let wildmat = self.run.wildmat.as_str();
+        format!("!{of}!{}", wildmat.replace(char::is_whitespace, ""))
     }
 
     /// Fetches what came to all groups since the last time; none: it has to be looked for group by group.
@@ -387,8 +393,7 @@ impl At<'_> {
 
     /// Under what the group is kept behind which the next run begins: no group is called so.
     fn begins_key(&self) -> String {
-        let wildmat = self.run.wildmat.as_str();
-        format!("!behind!{}", wildmat.replace(char::is_whitespace, ""))
+        self.key("behind")
     }
 
     fn refuse(&mut self, group: String, why: String) {

@@ -352,6 +352,34 @@ async fn numbers_under_which_nothing_is_are_passed_over() {
     assert_eq!(up.seen("ARTICLE 1"), 1);
 }
 
+/// The mark of NEWNEWS had the blank in it, and the next start could not read any mark.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blank_between_patterns_costs_no_marks() {
+    let site = Site::new(&[]);
+    let up = Upstream::new(|words| match words {
+        ["DATE"] => said("111 20231114221320\r\n"),
+        ["LIST", ..] => said("215 list\r\nmisc.test 1 1 y\r\n.\r\n"),
+        ["GROUP", "misc.test"] => said("211 1 1 1 misc.test\r\n"),
+        ["OVER" | "XOVER", ..] => said(&format!("224 rows\r\n{}.\r\n", row(1))),
+        ["ARTICLE", ..] => said(&article("1", "misc.test")),
+        _ => said("500 what?\r\n"),
+    })
+    .await;
+    let config = PullConfig {
+        newnews: true,
+        groups: "misc.*, alt.*".to_owned(),
+        ..up.config("up")
+    };
+    for accepted in [1, 0] {
+        // Each is a start of its own.
+        let pulls = pulls(&site, std::slice::from_ref(&config));
+        let report = pull(&pulls).await.unwrap();
+        assert_eq!(report.last.accepted, accepted);
+    }
+    let seen = ["GROUP", "NEWNEWS"].map(|command| up.seen(command));
+    assert_eq!(seen, [1, 1], "{:?}", up.commands.lock());
+}
+
 /// A group whose numbers could not be understood counted as one that is not there, and with `newnews` nobody ever looked at it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_whose_numbers_say_nothing_is_named() {

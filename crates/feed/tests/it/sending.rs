@@ -123,6 +123,26 @@ async fn what_is_gone_costs_no_connection() {
     sending.stop().await;
 }
 
+/// An article that a peer without streaming did not want counted as sent: its text is read before it is offered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_wanted_is_not_sent() {
+    let site = Site::new(&["b.example"]);
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().old = true;
+    let has = (0..30).map(|n| (id(n), Vec::new()));
+    peer.articles.lock().extend(has);
+    let sending = site.send_to(&peers("[[peer]]\nname = 'b.example'\naddress = 'h:1'\n"));
+    site.receive(0..40, "misc.test").await;
+    let tally = || report(&sending, "b.example").tally;
+    site.until(&sending, "b.example", |_| {
+        tally().accepted + tally().refused == 40
+    })
+    .await;
+    assert_eq!((tally().accepted, tally().refused), (10, 30));
+    assert_eq!(sending.peers.reads_and_sent(), (40, 10));
+    sending.stop().await;
+}
+
 /// What a peer said before it took no more was thrown away, and what it had taken was sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_said_before_a_reset_counts() {

@@ -285,7 +285,8 @@ async fn until_drained(
     let front = Arc::clone(&caching);
     let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
     let measuring = figures.run(Arc::clone(&caching), caching.drain.watch());
-    let signals = signals.obey_stops(&caching.drain, || drop(caching.reload()));
+    let reading = Arc::clone(&caching);
+    let signals = signals.obey_stops(&caching.drain, move || drop(reading.reload()));
     let serving = async { tokio::join!(serving, measuring).0 };
     let cut = caching.while_serving(control, serving, signals).await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");

@@ -406,6 +406,7 @@ impl File for FaultyFile {
     }
 
     fn is_in_place(&self) -> Result<bool> {
+        self.strike(Op::Stat, 0, 0)?;
         self.inner.is_in_place()
     }
 

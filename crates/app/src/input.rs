@@ -2,8 +2,9 @@
 //!
 //! They are not the spool's, so a pipe is waited for; a server that reads a file again must not come here.
 
+use std::fmt;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use newsreel_host::{Error, ErrorKind, Op};
@@ -28,21 +29,70 @@ pub(crate) struct Input {
 )]
 pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read + Send>, bool)> {
     if path == Path::new(STANDARD_INPUT) {
-        return Ok((Box::new(io::stdin()), false));
+        return Ok((reads(Path::new("the standard input"), io::stdin()), false));
     }
     let opened = std::fs::File::open(path).and_then(|file| {
         let is_file = file.metadata()?.is_file();
         Ok((file, is_file))
     });
-    let (file, is_file) = opened.map_err(|error| Error::from_io(Op::Read, path, error))?;
-    Ok((Box::new(file), is_file))
+    let (file, is_file) = opened.map_err(|error| Unread::new(path, error))?;
+    Ok((reads(path, file), is_file))
+}
+
+/// The system does not let it be read: nothing follows for what is in it.
+#[derive(Debug)]
+pub(crate) struct Unread(Error);
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Unread {}
+
+impl Unread {
+    fn new(path: &Path, error: io::Error) -> Self {
+        Self(Error::from_io(Op::Read, path, error))
+    }
+
+    /// Whether an error of a reader is one, however the reader unpacks what it reads.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+
+    /// The one that an error has come of.
+    pub(crate) fn of(error: &anyhow::Error) -> Option<&Self> {
+        error.chain().find_map(|cause| {
+            let within = || cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
+            cause.downcast_ref().or_else(within)
+        })
+    }
+}
+
+/// A reader whose errors say what was read.
+struct Reads<R> {
+    reader: R,
+    path: PathBuf,
+}
+
+impl<R: Read> Read for Reads<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf);
+        read.map_err(|error| io::Error::new(error.kind(), Unread::new(&self.path, error)))
+    }
+}
+
+fn reads(path: &Path, reader: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+    let path = path.to_owned();
+    Box::new(Reads { reader, path })
 }
 
 /// The same of a file that somebody may remove; none: it is not there.
 pub(crate) fn open_if_there(path: &Path) -> Result<Option<Box<dyn Read + Send>>> {
     match open(path) {
         Ok((file, _)) => Ok(Some(file)),
-        Err(error) => match error.downcast_ref::<Error>().map(Error::kind) {
+        Err(error) => match Unread::of(&error).map(|unread| unread.0.kind()) {
             Some(ErrorKind::NotFound) => Ok(None),
             _ => Err(error),
         },
@@ -90,4 +140,20 @@ pub(crate) fn read(path: &Path, octets_max: usize) -> Result<Input> {
         octets,
         is_stream: !is_file,
     })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What can be read of a file up to a bad sector.
+    pub(crate) fn ends_unread(path: &Path, octets: &[u8]) -> impl Read {
+        struct Bad;
+        impl Read for Bad {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::from_raw_os_error(5))
+            }
+        }
+        reads(path, io::Cursor::new(octets.to_vec()).chain(Bad))
+    }
 }

@@ -1,11 +1,13 @@
-//! What is damaged in batches: where, why, and the files that keep it.
+//! What is damaged in batches: where, why, and the files that keep it; and, apart from that, what could not be read.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::kept::{Folder, Keeping};
+use crate::input::Unread;
 
 /// Places that are named; of others there is a count.
 const NAMED_MAX: usize = 100;
@@ -19,6 +21,8 @@ pub(crate) struct Damages {
     input: String,
     count: u64,
     named: Vec<String>,
+    unread_count: u64,
+    unread: Vec<String>,
     remains: Option<Keeping>,
     kept_in: Vec<PathBuf>,
 }
@@ -39,6 +43,8 @@ impl Damages {
             input: String::new(),
             count: 0,
             named: Vec::new(),
+            unread_count: 0,
+            unread: Vec::new(),
             remains: None,
             kept_in: Vec::new(),
         }
@@ -55,6 +61,38 @@ impl Damages {
         if self.named.len() < NAMED_MAX {
             let at = at.map_or_else(String::new, |at| format!(", octet {at}"));
             self.named.push(format!("{}{at}: {why}", self.input));
+        }
+    }
+
+    /// Something could not be read, which may be as good as new; `why` says what.
+    pub(crate) fn unread(&mut self, why: &dyn Display) {
+        self.unread_count += 1;
+        if self.unread.len() < NAMED_MAX {
+            self.unread.push(why.to_string());
+        }
+    }
+
+    /// Where something could not be read that is said, and the next is taken; any other error is one.
+    pub(crate) fn or_unread(&mut self, taken: Result<()>) -> Result<()> {
+        taken.or_else(|error| match Unread::of(&error) {
+            Some(unread) => {
+                self.unread(unread);
+                Ok(())
+            }
+            None => Err(error),
+        })
+    }
+
+    /// An error when something could not be read.
+    pub(crate) fn all_was_read(&self) -> Result<()> {
+        match (self.unread_count, self.unread.first()) {
+            (0, _) | (_, None) => Ok(()),
+            (1, Some(why)) => bail!("not everything could be read: {why}"),
+            (many, Some(why)) => {
+                bail!(
+                    "not everything could be read: {many} files or directories, named above, the first of which: {why}"
+                )
+            }
         }
     }
 
@@ -98,6 +136,8 @@ impl Damages {
     pub(crate) fn json(&self, report: &mut Value) {
         report["damaged"] = self.count.into();
         report["damages"] = json!(self.named);
+        report["unreadable"] = self.unread_count.into();
+        report["unread"] = json!(self.unread);
         report["kept_in"] = json!(self.kept_in);
     }
 
@@ -109,6 +149,12 @@ impl Damages {
         }
         if self.count > self.named.len() as u64 {
             said += &format!("damaged: {} places in all\n", self.count);
+        }
+        for why in &self.unread {
+            said += &format!("{why}\n");
+        }
+        if self.unread_count > self.unread.len() as u64 {
+            said += &format!("cannot read {} of them in all\n", self.unread_count);
         }
         for path in &self.kept_in {
             said += &format!("remains kept in {}\n", path.display());

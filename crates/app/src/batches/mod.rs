@@ -25,6 +25,7 @@ use self::members::{HINT_OCTETS_MAX, is_hint};
 use self::sender::{Line, Sender, Window};
 use self::settled::{Settled, Tally};
 use self::unpack::{Kind, Next, Parts};
+use crate::input::Unread;
 use crate::posting;
 
 /// So much is read at once.
@@ -135,7 +136,7 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         parts.unread(unread);
         match ended {
             None => Ok(Some(true)),
-            Some(error) if was_packed => {
+            Some(error) if was_packed && !Unread::is(&error) => {
                 let why = format!("it cannot be unpacked: {error}");
                 self.damages.add(None, &why);
                 parts.lose_way();
@@ -163,11 +164,11 @@ impl<'scope, 'd> Taker<'scope, 'd> {
                     self.start = 0;
                     return Ok((error, unread));
                 }
-                if rest.len() < HINT_OCTETS_MAX && !at_end {
+                if rest.len() < HINT_OCTETS_MAX && !at_end && error.is_none() {
                     self.flush();
                     match self.refill(reader) {
                         Ok(more) => at_end = !more,
-                        Err(why) => (at_end, error) = (true, Some(why)),
+                        Err(why) => (at_end, error) = (!Unread::is(&why), Some(why)),
                     }
                     continue;
                 }
@@ -177,10 +178,14 @@ impl<'scope, 'd> Taker<'scope, 'd> {
             match step {
                 Step::Incomplete { used } => {
                     self.keep(used)?;
+                    if error.as_ref().is_some_and(Unread::is) {
+                        // What is begun may be whole where it lies.
+                        return Ok((error, 0));
+                    }
                     self.flush();
                     match self.refill(reader) {
                         Ok(more) => at_end = !more,
-                        Err(why) => (at_end, error) = (true, Some(why)),
+                        Err(why) => (at_end, error) = (!Unread::is(&why), Some(why)),
                     }
                 }
                 Step::End { used } => {
@@ -227,6 +232,9 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         let mut article = Vec::new();
         let limit = posting::ARTICLE_OCTETS_MAX as u64 + 1;
         let mut error = (&mut *reader).take(limit).read_to_end(&mut article).err();
+        if error.as_ref().is_some_and(Unread::is) {
+            return Ok(error);
+        }
         let is_whole = error.is_none() && (article.len() as u64) < limit;
         if is_whole {
             self.article(&article)?;
@@ -297,4 +305,64 @@ pub(crate) fn id_of(wire: &[u8]) -> Result<&str, String> {
     let id = MessageId::parse(field.trimmed());
     let id = id.map_err(|error| format!("an article with a malformed Message-ID: {error}"))?;
     std::str::from_utf8(id.as_bytes()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use newsreel_host::{RealClock, RealDisk};
+    use serde_json::json;
+
+    use super::kept::Folder;
+    use super::*;
+    use crate::input::tests::ends_unread;
+
+    /// The article that a bad sector cut was said to be damaged, and kept as if nothing else were left of it.
+    #[test]
+    fn what_cannot_be_read_is_not_damaged() {
+        let article = "Path: a!b\nMessage-ID: <1@x.example>\n\n".to_owned() + &"text\n".repeat(99);
+        let batch = format!("#! rnews {}\n{article}", article.len()).repeat(3);
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        packed.write_all(batch.as_bytes()).unwrap();
+        let packed = packed.finish().unwrap();
+        let cut = batch.len() - 9;
+        let between = batch.len() / 3 * 2;
+        for (input, taken) in [
+            (&batch.as_bytes()[..cut], 2),
+            // Whether an article has the length that it says is seen by what stands behind it.
+            (&batch.as_bytes()[..between], 1),
+            (&packed[..cut], 2),
+            (&article.as_bytes()[..99], 0),
+            (b"", 0),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            let (disk, clock) = (Arc::new(RealDisk), Arc::new(RealClock::new()));
+            let folder = Folder::new(disk, clock, place.path().to_owned());
+            let mut tally = Tally::new(folder.clone(), false, true);
+            let mut damages = Damages::new(folder);
+            let away = Err("it is away".to_owned());
+            hand_over(&away, &mut tally, &mut damages, |taker| {
+                let done = taker.take(&mut ends_unread(Path::new("bad"), input));
+                taker.damages.or_unread(done.map(|_| ()))
+            })
+            .unwrap();
+            let mut report = tally.json();
+            damages.json(&mut report);
+            assert_eq!(
+                report["deferred"],
+                taken,
+                "of {} octets: {report}",
+                input.len()
+            );
+            assert_eq!(
+                (&report["damaged"], &report["kept_in"]),
+                (&json!(0), &json!([]))
+            );
+            let named = report["unread"][0].as_str().unwrap();
+            assert!(named.starts_with("cannot read bad: "), "{named}");
+        }
+    }
 }

@@ -95,9 +95,11 @@ pub(crate) fn unpack<'r>(input: impl Read + 'r) -> io::Result<Unpacked<'r>> {
 fn unpacked<'r>(mut reader: Box<dyn Read + 'r>, mut layers: usize) -> io::Result<Unpacked<'r>> {
     loop {
         let mut raw = Raw::new(reader);
-        let kind = Kind::of(raw.head(HEAD_OCTETS));
-        // What came before damage is worth looking at, and then the damage is met again.
+        let head = raw.head(HEAD_OCTETS);
+        let (kind, is_empty) = (Kind::of(head), head.is_empty());
+        // What came before damage, or before what cannot be read, is worth looking at, and then that is met again.
         if layers == 0
+            && is_empty
             && let Some(error) = raw.take_failure()
         {
             return Err(error);
@@ -184,7 +186,12 @@ impl<'r> Parts<'r> {
         let (kind, is_batch) = loop {
             let head = self.raw.head(HEAD_OCTETS);
             let (kind, is_batch) = (Kind::of(head), head.starts_with(b"#! rnews "));
-            if let Some(error) = self.raw.take_failure() {
+            let is_something = match kind {
+                Kind::Hint(_) | Kind::Packed(_) => true,
+                _ => is_batch || is_first && !head.is_empty(),
+            };
+            // What it is may stand in what cannot be read; what is known is taken as far as it goes.
+            if !is_something && let Some(error) = self.raw.take_failure() {
                 return Err(error);
             }
             match kind {

@@ -27,7 +27,7 @@ pub(crate) enum Verb {
                       line inside a message stands there with a `>` in front: mboxrd has one more for each `>` that was there already, mboxo \
                       only ever the one, so that a line that was `>From ` loses its `>`; no file says which it is.\n\n\
                       Each message is an article that is accepted, refused (it is here), rejected, or deferred, as with `newsreel rnews`; \
-                      what is damaged is named, and kept. One without Path gets `Path: not-for-mail`, one without Date that of its line `From `. \
+                      what is damaged is named, and kept. A folder that cannot be read is named, and the exit code is 1 then. One without Path gets `Path: not-for-mail`, one without Date that of its line `From `. \
                       Old articles are rejected unless `articles.age_s_max` lets them in.\n\n\
                       Examples:\n  newsreel import mbox --dry-run misc.test.mbox.gz\n  newsreel import mbox --quoting mboxo archive/*.mbox"
     )]
@@ -94,14 +94,8 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             let counts = dirs.iter().map(|dir| tree::count(&RealDisk, dir));
             bar.set_length(counts.sum::<Result<u64>>()?);
             common.run(&bar, false, |taker| {
-                let mut unread = 0;
-                for dir in dirs {
-                    unread += tree::take(&RealDisk, dir, taker, &mut || bar.inc(1))?;
-                }
-                match unread {
-                    0 => Ok(()),
-                    many => bail!("not everything could be read: {many} of the files and directories, named above"),
-                }
+                let mut each = dirs.iter();
+                each.try_for_each(|dir| tree::take(&RealDisk, dir, taker, &mut || bar.inc(1)))
             })
         }
     }
@@ -114,10 +108,11 @@ fn read_folders(
     taker: &mut dyn Takes,
 ) -> Result<()> {
     for path in files {
-        let about = || format!("cannot take {}", path.display());
-        let (file, _) = input::open(path).with_context(about)?;
         taker.damages().begin(path.display().to_string());
-        mbox::take(&mut bar.wrap_read(file), quoting, taker).with_context(about)?;
+        let taken = input::open(path)
+            .and_then(|(file, _)| mbox::take(&mut bar.wrap_read(file), quoting, taker));
+        let about = || format!("cannot take {}", path.display());
+        taker.damages().or_unread(taken).with_context(about)?;
     }
     Ok(())
 }
@@ -149,7 +144,7 @@ impl Common {
             let report = json!({"dry_run": true, "articles": articles, "rejected": rejected, "reasons": reasons});
             bar.finish_and_clear();
             self.report(report, &said, &damages)?;
-            return done;
+            return done.and_then(|()| damages.all_was_read());
         }
         // A server that takes articles now: nothing that can be read again any time is copied to wait.
         let server = self.to.server(&spool)?;
@@ -166,6 +161,7 @@ impl Common {
         // What came of those before the one that failed is said, too.
         self.report(tally.json(), &tally.said(), &damages)?;
         done?;
+        damages.all_was_read()?;
         if tally.is_in_vain() {
             bail!("no article was taken; why is said above");
         }

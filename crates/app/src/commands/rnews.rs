@@ -23,7 +23,7 @@ use crate::{batches, input, output, posting};
                   A file is a batch (`#! rnews`), such a batch packed with gzip, bzip2, zstd or compress, with or without a line as \
                   `#! cunbatch` in front, or one article. Each article is accepted, refused (it is here), rejected, or deferred: \
                   kept on disk while the server is away or takes nothing, until `newsreel rnews --retry`. What is damaged \
-                  is kept, too; the rest of its batch is taken.\n\n\
+                  is kept, too; the rest of its batch is taken. A file that cannot be read is named, and holds no other.\n\n\
                   The exit code is 0 when every article has one of these answers, and everything else of the files is kept; \
                   2 when the command line is not understood; else 1: not everything was taken, and the same files can be given again."
 )]
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     // What came of those before the one that failed is said, too.
     taking.report(args.to.json)?;
-    taken
+    taken.and_then(|()| taking.damages.all_was_read())
 }
 
 struct Taking {
@@ -116,13 +116,14 @@ impl Taking {
         let (folder, tally, damages) = (&self.folder, &mut self.tally, &mut self.damages);
         batches::hand_over(&self.server, tally, damages, |taker| {
             for path in files {
+                taker.damages.begin(said_name(path));
                 let taken = input::open(path).and_then(|(mut file, can_be_read_again)| {
-                    taker.damages.begin(said_name(path));
                     match can_be_read_again {
                         true => take_file(taker, folder, path, &mut *file),
                         false => take_stream(taker, folder, &mut *file),
                     }
                 });
+                let taken = taker.damages.or_unread(taken);
                 taken.with_context(|| format!("cannot take {}", said_name(path)))?;
                 taker.damages.finish()?;
                 // The next one may be a pipe in which nothing is yet.

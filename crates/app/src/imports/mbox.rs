@@ -10,6 +10,7 @@ use newsreel_wire::mbox::{MboxReader, MboxStep, Quoting, came, unquote};
 
 use super::Takes;
 use crate::batches::unpack::unpack;
+use crate::input::Unread;
 use crate::posting;
 
 /// So much is read at once.
@@ -20,19 +21,26 @@ pub(crate) fn take(input: &mut dyn Read, quoting: Quoting, taker: &mut dyn Takes
     let mut found = unpack(input).context("cannot read it")?;
     let mut reader = MboxReader::new(posting::ARTICLE_OCTETS_MAX);
     let (mut buf, mut start, mut at_end) = (Vec::new(), 0, false);
-    let mut message = Vec::new();
+    let (mut message, mut unread) = (Vec::new(), None);
     loop {
         let rest = buf.get(start..).unwrap_or_default();
         let used = match reader.next(rest, at_end) {
             MboxStep::End { .. } => return Ok(()),
             MboxStep::Incomplete { used } => {
                 start += used;
+                if let Some(error) = unread {
+                    return Err(error);
+                }
                 // At the end something is passed over, or the end is there.
                 if !at_end {
                     taker.flush();
                     buf.drain(..start);
                     start = 0;
-                    at_end = !more(&mut *found.reader, found.was_packed, &mut buf, taker)?;
+                    // What was read up to a bad sector is taken first.
+                    match more(&mut *found.reader, found.was_packed, &mut buf, taker) {
+                        Ok(more) => at_end = !more,
+                        Err(error) => unread = Some(error),
+                    }
                 }
                 continue;
             }
@@ -99,7 +107,7 @@ fn more(
 ) -> Result<bool> {
     match read(reader, buf) {
         Ok(more) => Ok(more),
-        Err(error) if was_packed => {
+        Err(error) if was_packed && !Unread::is(&error) => {
             let why = format!("it cannot be unpacked: {error}");
             taker.damages().add(None, &why);
             Ok(false)
@@ -114,12 +122,41 @@ fn read(reader: &mut dyn Read, buf: &mut Vec<u8>) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
     use super::*;
+    use crate::batches::damages::Damages;
+    use crate::imports::Counts;
+    use crate::input::tests::ends_unread;
 
     fn completed(message: &str) -> String {
         let mut message = message.as_bytes().to_vec();
         complete(b"From a Thu Nov 26 09:41:07 2026\n", &mut message);
         String::from_utf8(message).unwrap()
+    }
+
+    /// Messages in front of what could not be read were lost with it, and it counted as damage.
+    #[test]
+    fn what_stands_in_front_of_a_bad_sector_is_taken() {
+        let messages: String = (0..3)
+            .map(|n| format!("From x\nMessage-ID: <{n}@x.example>\n\ntext\n\n"))
+            .collect();
+        let mut damages = Damages::named();
+        let mut counts = Counts {
+            articles: 0,
+            rejected: BTreeMap::new(),
+            damages: &mut damages,
+        };
+        let mut input = ends_unread(Path::new("bad"), messages.as_bytes());
+        let error = take(&mut input, Quoting::None, &mut counts).unwrap_err();
+        assert_eq!(
+            Unread::of(&error).unwrap().to_string(),
+            "cannot read bad: Input/output error (os error 5)"
+        );
+        // Whether the last one goes on behind that nobody knows.
+        assert_eq!(counts.articles, 2);
+        assert!(!damages.said().contains("damaged"), "{}", damages.said());
     }
 
     #[test]

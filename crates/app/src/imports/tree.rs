@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use newsreel_host::{Disk, Error, ErrorKind, Op, read_whole};
 
 use super::Takes;
@@ -15,38 +15,31 @@ use crate::posting;
 /// Directories in directories, at most: a group's name has at most so many parts.
 const DEPTH_MAX: usize = 64;
 
-/// Hands over the articles of a tree; `told` is told of each file.  How many files and directories could not be read, each named.
+/// Hands over the articles of a tree; `told` is told of each file.  What cannot be read is named, the root as all else.
 pub(crate) fn take(
     disk: &dyn Disk,
     root: &Path,
     taker: &mut dyn Takes,
     told: &mut dyn FnMut(),
-) -> Result<u64> {
-    let mut unread = 0;
+) -> Result<()> {
     each(disk, root, &mut |path, failed| {
         taker.damages().begin(path.display().to_string());
-        let read = match failed {
-            Some(error) => Err(error),
-            None => {
-                told();
-                read_whole(disk, path, posting::ARTICLE_OCTETS_MAX)
-            }
-        };
-        match read {
-            Ok(article) => taker.article(&article),
-            // Somebody removed it meanwhile, as expiry does, or it is a link that leads nowhere.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => {
-                unread += 1;
-                taker.damages().add(None, &error.to_string());
-                Ok(())
-            }
+        if let Some(error) = failed {
+            taker.damages().unread(&error);
+            return Ok(());
         }
-    })?;
-    Ok(unread)
+        told();
+        match read_whole(disk, path, posting::ARTICLE_OCTETS_MAX) {
+            Ok(article) => return taker.article(&article),
+            // Somebody removed it meanwhile, as expiry does, or it is a link that leads nowhere.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => taker.damages().unread(&error),
+        }
+        Ok(())
+    })
 }
 
-/// How many files there are.
+/// How many files there are, of what can be read.
 pub(crate) fn count(disk: &dyn Disk, root: &Path) -> Result<u64> {
     let mut many = 0;
     each(disk, root, &mut |_, failed| {
@@ -56,7 +49,7 @@ pub(crate) fn count(disk: &dyn Disk, root: &Path) -> Result<u64> {
     Ok(many)
 }
 
-/// Shows each file, and each directory below the root that cannot be read, with the error.
+/// Shows each file, and each directory that cannot be read, with the error.
 fn each(
     disk: &dyn Disk,
     root: &Path,
@@ -70,12 +63,9 @@ fn each(
             (Ok(entries), _) => entries,
             // It went meanwhile.
             (Err(error), 1..) if error.kind() == ErrorKind::NotFound => continue,
-            (Err(error), 1..) => {
+            (Err(error), _) => {
                 visit(&folder, Some(error))?;
                 continue;
-            }
-            (Err(error), 0) => {
-                return Err(error).with_context(|| format!("cannot read {}", folder.display()));
             }
         };
         entries.retain(|entry| !entry.name.starts_with('.'));
@@ -199,10 +189,15 @@ mod tests {
             rejected: BTreeMap::new(),
             damages: &mut damages,
         };
-        let unread = take(&disk, &root, &mut counts, &mut || {}).unwrap();
+        take(&disk, &root, &mut counts, &mut || {}).unwrap();
         // One by two names; those of what is linked from itself once more.
-        assert_eq!((counts.articles, unread), (5, 1));
-        assert!(damages.said().contains("lost+found"), "{}", damages.said());
+        assert_eq!(counts.articles, 5);
+        let said = damages.said();
+        assert!(
+            said.contains("lost+found") && !said.contains("damaged"),
+            "{said}"
+        );
+        assert!(damages.all_was_read().is_err());
         assert_eq!(count(&disk, &root).unwrap(), 6);
     }
 }

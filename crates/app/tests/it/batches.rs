@@ -201,6 +201,39 @@ fn a_damaged_batch_loses_only_what_is_damaged() {
     server.stop();
 }
 
+/// The files behind one that cannot be read were not looked at, and nothing said so.
+#[test]
+fn a_file_that_cannot_be_read_holds_no_other() {
+    let (spool, server) = served();
+    let [gone, folder] = ["gone", ""].map(|name| spool.folder().join(name).display().to_string());
+    let (first, last) = (
+        file(&spool, "first", batch(0..2).as_bytes()),
+        file(&spool, "last", batch(2..5).as_bytes()),
+    );
+    let said = spool.run(&["rnews", "--json", &first, &gone, &folder, &last]);
+    assert_eq!(said.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(counts(&report), [5, 0, 0, 0, 0], "{report}");
+    assert_eq!(report["unreadable"], 2, "{report}");
+    let named = report["unread"].to_string();
+    assert!(
+        named.contains(&gone) && named.contains("a directory"),
+        "{named}"
+    );
+    let said = spool.run(&["rnews", &gone, &last]);
+    assert_eq!(said.status.code(), Some(1));
+    let text = String::from_utf8([said.stdout, said.stderr].concat()).unwrap();
+    assert!(
+        text.contains("3 refused") && text.contains("not everything could be read"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("cannot read {gone}: it does not exist\n")),
+        "{text}"
+    );
+    server.stop();
+}
+
 /// What stood behind an article cost the article; of packed batches one behind the other only the first was taken.
 #[test]
 fn what_is_put_behind_each_other_is_all_taken() {

@@ -194,3 +194,66 @@ fn a_tree_of_which_nothing_is_taken_is_no_success() {
     }
     server.stop();
 }
+
+/// A tree that is not there had cost all others; the folders behind one that cannot be read were not looked at, nor named.
+#[test]
+fn what_cannot_be_read_holds_no_other() {
+    let (spool, server) = served();
+    let gone = spool.folder().join("gone").display().to_string();
+    for (nth, name) in [(1, "a/1"), (2, "b/1")] {
+        RealDisk
+            .create_dir_all(&spool.folder().join(&name[..1]))
+            .unwrap();
+        file(&spool, name, article(nth, "text").as_bytes());
+    }
+    let tree = |name: &str| spool.folder().join(name).display().to_string();
+    let mbox = |nth| {
+        let one = format!("From x\n{}", article(nth, "text"));
+        file(&spool, &format!("folder{nth}"), one.as_bytes())
+    };
+    // A directory is opened as a folder, and then cannot be read.
+    let folders = [mbox(3), gone.clone(), tree("a"), mbox(4)];
+    let trees = [tree("a"), gone.clone(), tree("b")];
+    for (what, places, unreadable) in [("tree", &trees[..], 1), ("mbox", &folders[..], 2)] {
+        for more in [&["--dry-run"][..], &[]] {
+            let mut words = vec!["import", what, "--json"];
+            words.extend(more);
+            words.extend(places.iter().map(String::as_str));
+            let said = spool.run(&words);
+            assert_eq!(said.status.code(), Some(1), "{words:?}");
+            let error = String::from_utf8(said.stderr).unwrap();
+            assert!(
+                error.contains("not everything could be read") && error.contains(&gone),
+                "{error}"
+            );
+            let report: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+            let taken = if more.is_empty() {
+                "accepted"
+            } else {
+                "articles"
+            };
+            assert_eq!(report[taken], 2, "{report}");
+            assert_eq!(
+                (&report["damaged"], &report["unreadable"]),
+                (&0.into(), &unreadable.into())
+            );
+            let named = report["unread"][0].as_str().unwrap();
+            assert!(
+                named.contains(&gone) && named.contains("does not exist"),
+                "{named}"
+            );
+        }
+    }
+    let mut words = vec!["import", "mbox"];
+    words.extend(folders.iter().map(String::as_str));
+    let said = String::from_utf8(spool.run(&words).stdout).unwrap();
+    let lines = [
+        format!("cannot read {gone}: it does not exist\n"),
+        format!("cannot read {}: ", tree("a")),
+    ];
+    assert!(
+        lines.iter().all(|line| said.contains(line)) && !said.contains("damaged:"),
+        "{said}"
+    );
+    server.stop();
+}

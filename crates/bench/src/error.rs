@@ -98,6 +98,15 @@ pub enum Error {
     /// A worker thread ended before its work.
     #[error("a worker of the benchmark ended before its work")]
     WorkerLost,
+    /// This machine has not got what it takes: a program, a right, a device, a part of the kernel.  What goes wrong where all is
+    /// there is none of these.
+    #[error("this machine lacks {what}: {why}")]
+    Missing {
+        /// What is not there.
+        what: String,
+        /// How that is known, and what would help.
+        why: String,
+    },
     /// A program that the comparison needs could not be run, or failed.
     #[error("{program}: {why}")]
     Program {
@@ -106,6 +115,16 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+}
+
+impl Error {
+    /// Something is not there.
+    pub(crate) fn missing(what: &str, why: impl Into<String>) -> Self {
+        Self::Missing {
+            what: what.to_owned(),
+            why: why.into(),
+        }
+    }
 }
 
 fn running(source: &io::Error) -> &'static str {

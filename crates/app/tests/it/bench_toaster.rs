@@ -199,23 +199,27 @@ fn every_place_takes_articles() {
     if !is_full() {
         return skipped("images are written out in full: only where there is time");
     }
-    let words = [
-        "--places",
-        "ext4,xfs,btrfs,ext2,tmpfs,joined,stripe,mirror,usenetfs",
-        "--articles",
-        "900",
-    ];
-    let report = toaster(
-        &[
-            &words[..],
-            &["--methods", "tradspool-flat", "--passes", "9"],
-        ]
-        .concat(),
-    );
-    // What this machine has not got is named.
-    let skips = report["skipped"].as_array().unwrap();
-    assert_eq!(runs(&report).len() + skips.len(), 9, "{report}");
-    for run in runs(&report) {
-        check(run, 9, 900);
+    // The last are managed directories without a mount, and the filer's other option.
+    let all = "ext4,xfs,btrfs,ext2,tmpfs,joined,stripe,mirror,usenetfs,directory";
+    for (places, methods, variants, many) in [
+        (all, "tradspool-flat", "plain", 10),
+        ("ext4,directory", "tradspool-range1024", "plain", 2),
+        ("ext4", "tradspool-flat", "no-read-ahead", 1),
+    ] {
+        let words = ["--articles", "900", "--passes", "9", "--places", places];
+        let report =
+            toaster(&[&words[..], &["--methods", methods, "--variants", variants]].concat());
+        // Only what this machine has not got may be left out, and is named; all else that goes wrong has ended the command with an error.
+        let skips = report["skipped"].as_array().unwrap();
+        for skip in skips {
+            let why = skip["why"].as_str().unwrap();
+            skipped(&format!("{}: {why}", skip["what"]));
+            assert!(why.starts_with("this machine lacks "), "{skip}");
+            assert_eq!(skip["is_failure"], false, "{skip}");
+        }
+        assert_eq!(runs(&report).len() + skips.len(), many, "{report}");
+        for run in runs(&report) {
+            check(run, 9, 900);
+        }
     }
 }

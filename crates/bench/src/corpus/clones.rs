@@ -120,10 +120,10 @@ fn ids_of(field: &[u8]) -> Ids {
     };
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     if is(b"message-id:") {
-        let line = memchr::memchr(b'\n', value).unwrap_or(value.len());
-        let line = value.get(..line).unwrap_or_default();
-        let from = name.len() + line.len() - line.trim_ascii_start().len();
-        return Ids::Own(from, from + line.trim_ascii().len());
+        // It may stand on a line of its own.
+        let text = value.trim_ascii_start();
+        let from = field.len() - text.len();
+        return Ids::Own(from, from + first_line(text).len());
     }
     let cancels = (is(b"control:") || is(b"also-control:")) && begins_with(&["cancel"]);
     let says_so = is(b"subject:") && begins_with(&["cmsg", "cancel"]);
@@ -133,8 +133,14 @@ fn ids_of(field: &[u8]) -> Ids {
     }
 }
 
+/// The first line of a field's content that has been trimmed in front.
+pub(super) fn first_line(content: &[u8]) -> &[u8] {
+    let line = memchr::memchr(b'\n', content).unwrap_or(content.len());
+    content.get(..line).unwrap_or_default().trim_ascii_end()
+}
+
 /// Octets of the field that begins here, with the lines that go on with it; the empty line is one, too.
-fn field_len(head: &[u8]) -> usize {
+pub(super) fn field_len(head: &[u8]) -> usize {
     for at in memchr::memchr_iter(b'\n', head) {
         if !matches!(head.get(at + 1), Some(b' ' | b'\t')) {
             return at + 1;
@@ -176,6 +182,19 @@ mod tests {
         check(
             "Subject: cmsg cancel <9@x>\r\nControl: cancel\r\n\t<9@x>\r\nMessage-ID: <1@[192.0.2.1]>\r\n\r\n",
             "Subject: cmsg cancel <9@x=2>\r\nControl: cancel\r\n\t<9@x=2>\r\nMessage-ID: <1@[192.0.2.1=2]>\r\n\r\n",
+        );
+    }
+
+    /// An id on a line of its own stayed what it was, so that the clone was the original once more.
+    #[test]
+    fn an_id_on_a_line_of_its_own_becomes_another() {
+        check(
+            "Message-ID:\r\n <1@x.example>\r\nSubject: s\r\n\r\n",
+            "Message-ID:\r\n <1@x.example=2>\r\nSubject: s\r\n\r\n",
+        );
+        check(
+            "Message-ID: \r\n\t <1@x.example> \r\n\r\n",
+            "Message-ID: \r\n\t <1@x.example=2> \r\n\r\n",
         );
     }
 

@@ -13,6 +13,7 @@ use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::batch::{BatchReader, Step};
 use newsreel_wire::nntp::framing;
 
+use super::clones::{field_len, first_line};
 use crate::error::Error;
 
 /// Packers use windows up to this for archives of news (`zstd --long=27`).
@@ -133,13 +134,12 @@ impl Loaded {
         let head_len =
             memchr::memmem::find(article, b"\r\n\r\n").map_or(article.len(), |at| at + 4);
         let (mut id, mut newsgroups) = (None, None);
-        for line in article
-            .get(..head_len)
-            .unwrap_or_default()
-            .split(|&octet| octet == b'\n')
-        {
-            id = id.or_else(|| content(line, b"message-id:"));
-            newsgroups = newsgroups.or_else(|| content(line, b"newsgroups:"));
+        let mut rest = article.get(..head_len).unwrap_or_default();
+        while !rest.is_empty() {
+            let (field, behind) = rest.split_at(field_len(rest));
+            rest = behind;
+            id = id.or_else(|| content(field, b"message-id:").map(first_line));
+            newsgroups = newsgroups.or_else(|| content(field, b"newsgroups:"));
         }
         let known = id.is_none_or(|id| id.is_empty() || self.by_id.contains_key(id));
         let (Some(id), false) = (id, known) else {
@@ -167,9 +167,9 @@ impl Loaded {
     }
 }
 
-/// The trimmed content of a header line that begins with `name` (lower case, with the colon).
-fn content<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let (start, rest) = line.split_at_checked(name.len())?;
+/// The trimmed content of a header field of this name (lower case, with the colon), with the lines that go on with it.
+fn content<'a>(field: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = field.split_at_checked(name.len())?;
     start.eq_ignore_ascii_case(name).then(|| rest.trim_ascii())
 }
 
@@ -266,6 +266,23 @@ mod tests {
             ("3", b"no header\n".to_vec()),
         ]);
         check(&Loaded::load(&disk, &[PathBuf::from("/in")]).unwrap());
+    }
+
+    /// Articles with the id on a line of its own were left out, as if they had none.
+    #[test]
+    fn what_goes_on_in_the_next_line_is_read() {
+        let folded = "Path: a\nMessage-ID:\n <4@x.example>\nNewsgroups: a.b,\n\tc.d\n\nbody\n";
+        for octets in [
+            batch(&[folded, FIRST]),
+            batch(&[&folded.replace('\n', "\r\n"), FIRST]),
+        ] {
+            let disk = disk(&[("b", octets)]);
+            let loaded = Loaded::load(&disk, &[PathBuf::from("/in/b")]).unwrap();
+            assert_eq!((loaded.len(), loaded.left_out), (2, 0));
+            assert_eq!(loaded.message_id(0), b"<4@x.example>");
+            assert_eq!(loaded.find(b"<4@x.example>"), Some(0));
+            assert_eq!(loaded.groups(), ["a.b", "c.d"]);
+        }
     }
 
     #[test]

@@ -150,6 +150,17 @@ impl Rival for CommandRival {
 }
 
 impl CommandRival {
+    /// Kills it (SIGKILL), and waits for its end.
+    pub(super) fn kill(&mut self) -> Result<(), Error> {
+        let Some(mut child) = self.child.take() else {
+            return Ok(());
+        };
+        let ended = child.kill().and_then(|()| child.wait());
+        ended
+            .map(|_| ())
+            .map_err(|error| failed(&self.serve, &error.to_string()))
+    }
+
     fn wait_until_it_answers(&mut self, address: SocketAddr) -> Result<(), Error> {
         let mut waited = Duration::ZERO;
         while Opened::open(address, false).is_err() {

@@ -129,6 +129,7 @@ pub struct Inn {
     articles: PathBuf,
     directory: PathBuf,
     peer: Option<String>,
+    settings: String,
     server: Option<CommandRival>,
 }
 
@@ -140,6 +141,7 @@ impl Inn {
             articles: articles.to_path_buf(),
             directory: PathBuf::new(),
             peer: None,
+            settings: String::new(),
             server: None,
         }
     }
@@ -149,6 +151,32 @@ impl Inn {
     pub fn with_peer(mut self, name: &str) -> Self {
         self.peer = Some(name.to_owned());
         self
+    }
+
+    /// With these lines more in its `inn.conf`.
+    #[must_use]
+    pub fn with_settings(mut self, lines: &str) -> Self {
+        self.settings = lines.to_owned();
+        self
+    }
+
+    /// Kills its server (SIGKILL); [`Inn::start_again`] goes on with what is on its disk.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        self.server
+            .take()
+            .map_or(Ok(()), |mut server| server.kill())
+    }
+
+    /// The tokens of all articles that its history has, one a line, as `innxmit` takes them.
+    pub fn tokens(&self) -> Result<String, Error> {
+        let path = self.path("db/history");
+        let history = fs::read(&path).map_err(|error| failed(&path, &error.to_string()))?;
+        let history = String::from_utf8_lossy(&history);
+        let tokens = history.lines().filter_map(|line| {
+            let token = line.rsplit('\t').next()?;
+            token.starts_with('@').then(|| format!("{token}\n"))
+        });
+        Ok(tokens.collect())
     }
 
     /// Sends the peer what waits for it, as `nntpsend` would; how many articles these were.
@@ -290,7 +318,7 @@ impl Inn {
             .replace("{articles}", &self.articles.display().to_string())
             .replace("{programs}", &self.programs.display().to_string())
             .replace("{port}", &port.to_string());
-        self.write("inn.conf", &text)?;
+        self.write("inn.conf", &format!("{text}{}", self.settings))?;
         let names = read_whole(&RealDisk, groups, GROUPS_BYTES_MAX)?;
         let names = String::from_utf8_lossy(&names);
         let own = ["control", "control.cancel", "junk"];
@@ -362,7 +390,8 @@ fn run(words: &[String], directory: &Path) -> Result<(), Error> {
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory);
-    let said = command.stdin(Stdio::null()).output();
+    // Nobody reads what they print, and a pipe would be work of ours: `batcher` prints batches.
+    let said = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let said = said.map_err(|error| failed(Path::new(program), &error.to_string()))?;
     if said.status.success() {
         return Ok(());
@@ -376,5 +405,20 @@ fn failed(program: &Path, why: &str) -> Error {
     Error::Program {
         program: program.display().to_string(),
         why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `batcher` printed was collected, which is not what the paper timed.
+    #[test]
+    fn what_a_program_prints_goes_nowhere() {
+        let words = ["sh", "-c", "test -c /proc/self/fd/1"].map(str::to_owned);
+        run(&words, Path::new("/")).unwrap();
+        let words = ["sh", "-c", "echo why >&2; exit 3"].map(str::to_owned);
+        let said = run(&words, Path::new("/")).unwrap_err().to_string();
+        assert!(said.contains("why"), "{said}");
     }
 }

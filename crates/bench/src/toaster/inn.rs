@@ -225,7 +225,7 @@ impl Subject for InnSubject<'_> {
     }
 
     fn batch_is(&self) -> &'static str {
-        "INN's batcher, to nowhere"
+        "INN's batcher, to /dev/null"
     }
 }
 

@@ -41,10 +41,7 @@ impl Limit {
                 Err(error) => why = error,
             }
         }
-        Err(Error::Program {
-            program: "a control group for memory".to_owned(),
-            why,
-        })
+        Err(Error::missing("a control group for memory", why))
     }
 
     fn within(tree: &Path, file: &str, octets: u64) -> Result<Self, String> {

@@ -23,7 +23,7 @@ pub fn human(run: &Run) -> String {
         let _ = writeln!(text, "  {}", pass_line(pass));
     }
     let _ = writeln!(text, "  digest of all batches: {}", run.digest);
-    for complaint in &run.complaints {
+    for complaint in run.remarks.iter().chain(&run.complaints) {
         let _ = writeln!(text, "  {complaint}");
     }
     text

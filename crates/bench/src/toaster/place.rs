@@ -21,7 +21,9 @@ use crate::load::Machine;
 use crate::measure::machine::{DeviceCost, DeviceLook};
 use crate::usenetfs::FileSystem;
 use crate::usenetfs::directory::Directory;
-use crate::usenetfs::volume::{View, Volume, call, device_of, forget_everything, told, unmount};
+use crate::usenetfs::volume::{
+    View, Volume, call, can_fuse, can_mount, device_of, forget_everything, told, unmount,
+};
 
 /// Where articles lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,23 +127,32 @@ impl Drop for Mounted {
 
 /// What devices read ahead before this, which they would go on without: a loop device outlives its image.
 #[derive(Debug, Default)]
-struct ReadAhead(Vec<(String, String)>);
+struct ReadAhead {
+    before: Vec<(String, String)>,
+    /// Why the file below some of them is read ahead all the same.
+    why_below: Option<String>,
+}
 
 impl ReadAhead {
-    /// None from now on.
+    /// None from now on, nor of the image: without direct I/O the kernel reads that ahead as any file.
     fn off(&mut self, device: &str) -> Result<(), Error> {
         let device = format!("/dev/{device}");
         let before = told(Command::new("blockdev").args(["--getra", &device]), "")?;
         let before = String::from_utf8_lossy(&before).trim().to_owned();
         call("blockdev", ["--setra", "0", &device].map(AsRef::as_ref))?;
-        self.0.push((device, before));
+        self.before.push((device.clone(), before));
+        let direct = call("losetup", ["--direct-io=on", &device].map(AsRef::as_ref));
+        // Where the file system of the images cannot, or a loop device has smaller blocks than it.
+        if let Err(error) = direct {
+            self.why_below = Some(error.to_string());
+        }
         Ok(())
     }
 }
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        for (device, before) in &self.0 {
+        for (device, before) in &self.before {
             // Whatever went wrong has been told; here only nothing may stay.
             let _ = call("blockdev", ["--setra", before, device].map(AsRef::as_ref));
         }
@@ -229,6 +240,7 @@ impl<'a> Site<'a> {
         match place {
             Place::Joined => site.join()?,
             Place::Usenetfs => {
+                can_fuse()?;
                 let managed = at.join("managed");
                 Directory::make(&managed, Some(Algorithm::default()))?;
                 let view = View::inheriting(&args.program, &managed, &directory.join("view"))?;
@@ -244,10 +256,8 @@ impl<'a> Site<'a> {
     /// Does what is done otherwise to file systems and devices.
     fn vary(&mut self, place: Place, variant: Variant) -> Result<(), Error> {
         let cannot = |what: &str| {
-            Err(Error::Program {
-                program: place.name().to_owned(),
-                why: format!("{what} cannot be had there"),
-            })
+            let why = format!("{} has no device of its own", place.name());
+            Err(Error::missing(what, why))
         };
         match variant {
             Variant::Plain | Variant::SameDisk | Variant::HistoryOrder => Ok(()),
@@ -292,6 +302,7 @@ impl<'a> Site<'a> {
                 };
             }
             Place::Tmpfs => {
+                can_mount()?;
                 let at = self.folder(directory.join("tmpfs"))?;
                 let size = format!("size={}", room.octets);
                 let words = ["-t", "tmpfs", "-o", &size, "tmpfs"].map(AsRef::as_ref);
@@ -357,6 +368,14 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
+    /// What was not quite as it was asked for.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let below = self.read_ahead.why_below.iter();
+        below
+            .map(|why| format!("image files are still read ahead: no direct I/O ({why})"))
+            .collect()
+    }
+
     /// Nothing is in memory only: until then what came before costs what comes next.
     pub(super) fn settle(&self, machine: Machine<'_>) -> Result<(), Error> {
         for volume in self.volumes.iter().chain(&self.home_volume) {
@@ -414,4 +433,35 @@ fn link(target: &Path, at: &Path) -> Result<(), Error> {
 fn failed(what: &str, path: &Path, source: std::io::Error) -> Error {
     let what = format!("cannot {what} {}", path.display());
     Error::Stream { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The device read nothing ahead, and the file below it was read ahead as any.
+    #[test]
+    fn without_read_ahead_an_image_is_not_read_ahead_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let volume = match Volume::with_room(dir.path(), FileSystem::Ext4, 10, 16 << 20) {
+            Ok(volume) => volume,
+            Err(error @ Error::Missing { .. }) => return println!("skipped: {error}"),
+            Err(error) => panic!("{error}"),
+        };
+        let device = device_of(volume.at()).unwrap();
+        let block = Path::new("/sys/block").join(&device);
+        let read = |name: &str| {
+            let text = fs::read_to_string(block.join(name)).unwrap();
+            text.trim().to_owned()
+        };
+        let before = read("queue/read_ahead_kb");
+        let mut read_ahead = ReadAhead::default();
+        read_ahead.off(&device).unwrap();
+        assert_eq!(read("queue/read_ahead_kb"), "0");
+        // Without direct I/O it is said why.
+        let is_direct = read("loop/dio") == "1";
+        assert_eq!(is_direct, read_ahead.why_below.is_none(), "{read_ahead:?}");
+        drop(read_ahead);
+        assert_eq!(read("queue/read_ahead_kb"), before);
+    }
 }

@@ -14,7 +14,9 @@ use std::process::Command;
 use newsreel_host::{Disk, OpenMode};
 
 use crate::error::Error;
-use crate::usenetfs::volume::{call, told, unmount, write_out};
+use crate::usenetfs::volume::{
+    call, can_loop, can_mount, told, unless_in_kernel, unmount, write_out,
+};
 
 /// The least that btrfs makes a disk of.
 const DISK_OCTETS_MIN: u64 = 256 << 20;
@@ -42,6 +44,10 @@ impl Pool {
             devices: Vec::new(),
             is_mounted: false,
         };
+        can_mount()?;
+        can_loop()?;
+        // Before some gigabytes are written in vain.
+        told(Command::new("mkfs.btrfs").arg("--version"), "")?;
         for disk in 1..=disks {
             let image = directory.join(format!("{profile}-{disk}.image"));
             pool.images.push(image.clone());
@@ -65,7 +71,8 @@ impl Pool {
         let options = format!("noatime{}", named.collect::<String>());
         let first = pool.devices.first().map_or("", String::as_str);
         let words = ["-t", "btrfs", "-o", &options, first].map(OsStr::new);
-        call("mount", words.into_iter().chain([pool.at.as_os_str()]))?;
+        call("mount", words.into_iter().chain([pool.at.as_os_str()]))
+            .map_err(|error| unless_in_kernel("btrfs", error))?;
         pool.is_mounted = true;
         Ok(pool)
     }

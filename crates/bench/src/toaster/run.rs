@@ -114,6 +114,9 @@ pub struct Run {
     pub eight_to_seven: Option<f64>,
     /// BLAKE3 of all batches that it was fed.
     pub digest: String,
+    /// What was not quite as it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// What went wrong; a run with any is no measurement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub complaints: Vec<String>,
@@ -212,10 +215,9 @@ pub fn run(
             }
             Err(failed) => {
                 let (server, method) = contender.names();
-                let (why, is_failure) = match failed {
-                    Failed::Site(why) => (why.to_string(), false),
-                    Failed::Run(why) => (why.to_string(), true),
-                };
+                // What this machine has not got is no fault.
+                let is_failure = !matches!(failed, Error::Missing { .. });
+                let why = failed.to_string();
                 let what = format!("{} {server} {method} {}", place.name(), variant.name());
                 let skip = Skip {
                     what,
@@ -228,20 +230,6 @@ pub fn run(
         }
     }
     Ok(report)
-}
-
-/// Why there is no run.
-enum Failed {
-    /// There is no such place on this machine.
-    Site(Error),
-    /// It went wrong.
-    Run(Error),
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        Self::Run(error)
-    }
 }
 
 /// Everybody everywhere, and then otherwise. What INN alone can do otherwise is nobody else's.
@@ -293,11 +281,9 @@ impl Bench<'_> {
         }
     }
 
-    fn measure(&self, place: Place, contender: Contender, variant: Variant) -> Result<Run, Failed> {
-        let limit = self.args.memory_octets.map(Limit::new).transpose();
-        let limit = limit.map_err(Failed::Site)?;
-        let site = Site::new(self.args, place, variant, self.room(contender));
-        let site = site.map_err(Failed::Site)?;
+    fn measure(&self, place: Place, contender: Contender, variant: Variant) -> Result<Run, Error> {
+        let limit = self.args.memory_octets.map(Limit::new).transpose()?;
+        let site = Site::new(self.args, place, variant, self.room(contender))?;
         let names = self.feed.groups().iter().map(String::as_str);
         write(
             self.machine,
@@ -320,7 +306,7 @@ impl Bench<'_> {
                     args, machine, programs, places, order, links,
                 ))
             }
-            (Contender::Inn, None) => return Err(Error::WorkerLost.into()),
+            (Contender::Inn, None) => return Err(Error::WorkerLost),
         };
         let mut stage = Stage {
             subject,
@@ -355,6 +341,7 @@ impl Bench<'_> {
             eight_to_seven: share(rate(8), rate(7)),
             digest: stage.digest.finalize().to_hex().to_string(),
             passes,
+            remarks: site.remarks(),
             complaints,
         })
     }

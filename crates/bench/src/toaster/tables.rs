@@ -393,6 +393,7 @@ mod tests {
             ageing: 0.98,
             eight_to_seven: Some(1.1),
             digest: String::new(),
+            remarks: Vec::new(),
             complaints: Vec::new(),
         }
     }

@@ -121,6 +121,8 @@ impl Volume {
             at,
             file_system,
         };
+        can_mount()?;
+        can_loop()?;
         write_out(&volume.image, octets)?;
         let (image, at) = (volume.image.as_os_str(), volume.at.as_os_str());
         let words = file_system.command(files + INODES_BESIDE);
@@ -137,10 +139,8 @@ impl Volume {
 
     fn mount_as(&self, words: &[&str]) -> Result<(), Error> {
         let words = words.iter().chain(&["-o", "loop,noatime"]).map(OsStr::new);
-        call(
-            "mount",
-            words.chain([self.image.as_os_str(), self.at.as_os_str()]),
-        )
+        let words = words.chain([self.image.as_os_str(), self.at.as_os_str()]);
+        call("mount", words).map_err(|error| unless_in_kernel(self.file_system.name(), error))
     }
 
     /// Fills it. ext2, where a name is looked for in the whole directory before it is added (an hour for half a million), has indexes
@@ -337,7 +337,13 @@ fn told_with(command: &mut Command, input: &str, codes: &[i32]) -> Result<Vec<u8
     };
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| failed(error.to_string()))?;
+    let mut child = child.map_err(|error| match error.kind() {
+        // One that was looked for, and not one that a path says.
+        std::io::ErrorKind::NotFound if !program.contains('/') => {
+            Error::missing(&program, "there is no such program in PATH")
+        }
+        _ => failed(error.to_string()),
+    })?;
     if let Some(mut stdin) = child.stdin.take() {
         let written = stdin.write_all(input.as_bytes());
         written.map_err(|error| failed(error.to_string()))?;
@@ -354,4 +360,97 @@ fn told_with(command: &mut Command, input: &str, codes: &[i32]) -> Result<Vec<u8
     Err(failed(
         String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     ))
+}
+
+/// Bit of CAP_SYS_ADMIN in the line `CapEff` of a process.
+const MAY_MOUNT: u64 = 1 << 21;
+
+/// An error where this process may not mount anything.
+pub(crate) fn can_mount() -> Result<(), Error> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    match effective.is_none_or(|bits| bits & MAY_MOUNT != 0) {
+        true => Ok(()),
+        false => Err(Error::missing(
+            "the right to mount",
+            "only root has it (CAP_SYS_ADMIN)",
+        )),
+    }
+}
+
+/// An error where a file cannot become a device.
+pub(crate) fn can_loop() -> Result<(), Error> {
+    opens("/dev/loop-control", "loop devices")
+}
+
+/// An error where no program can serve a file system.
+pub(crate) fn can_fuse() -> Result<(), Error> {
+    opens("/dev/fuse", "FUSE")
+}
+
+fn opens(device: &str, what: &str) -> Result<(), Error> {
+    let opened = fs::File::options().read(true).write(true).open(device);
+    match opened {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::missing(what, format!("{device}: {error}"))),
+    }
+}
+
+/// What a mount failed for, unless the kernel has no such file system: it has by now what it could load.
+pub(crate) fn unless_in_kernel(file_system: &str, error: Error) -> Error {
+    match fs::read_to_string("/proc/filesystems") {
+        Ok(all) if !is_listed(&all, file_system) => Error::missing(
+            &format!("{file_system} in its kernel"),
+            format!("it is not in /proc/filesystems ({error})"),
+        ),
+        _ => error,
+    }
+}
+
+fn is_listed(all: &str, file_system: &str) -> bool {
+    all.lines()
+        .any(|line| line.split_ascii_whitespace().next_back() == Some(file_system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_missing(error: &Error) -> bool {
+        matches!(error, Error::Missing { .. })
+    }
+
+    /// Every error had been taken for something that is not there.
+    #[test]
+    fn what_is_not_there_is_told_apart_from_what_fails() {
+        let none = call("newsreel-no-such-program", []).unwrap_err();
+        assert!(is_missing(&none), "{none}");
+        assert!(none.to_string().contains("newsreel-no-such-program"));
+        for (program, words) in [
+            ("false", &[][..]),
+            ("cat", &["/no/such/file"][..]),
+            ("/no/such/program", &[]),
+        ] {
+            let error = call(program, words.iter().map(OsStr::new)).unwrap_err();
+            assert!(!is_missing(&error), "{error}");
+        }
+        let failed = |file_system| {
+            let why = "bad superblock".to_owned();
+            let program = "mount".to_owned();
+            unless_in_kernel(file_system, Error::Program { program, why })
+        };
+        assert!(is_missing(&failed("no-such-file-system")));
+        assert!(!is_missing(&failed("proc")));
+        let none = opens("/dev/no-such-device", "devices").unwrap_err();
+        assert!(is_missing(&none), "{none}");
+        opens("/dev/null", "devices").unwrap();
+    }
+
+    #[test]
+    fn a_file_system_is_known_by_its_whole_name() {
+        let all = "nodev\tproc\n\text4\n";
+        assert!(is_listed(all, "proc") && is_listed(all, "ext4"));
+        assert!(!is_listed(all, "ext") && !is_listed(all, "nodev"));
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use newsreel_host::Clock;
 use newsreel_net::{Drain, DrainWatch};
+use newsreel_service::ServiceError;
 use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -92,11 +93,26 @@ impl Worker {
         UnixTime(self.clock.now().secs)
     }
 
-    /// An article is gone, or cannot be read now: that holds no other up.
-    pub(crate) fn textless(&self, item: Item, is_gone: bool) {
-        match is_gone {
-            true => self.feed.is_gone(&item.offered, self.now()),
-            false => self.feed.queue.lock().defer(item, self.now_ms()),
+    /// An article is gone, or cannot be read now (why): that holds no other up.
+    pub(crate) fn textless(&self, mut item: Item, why: Option<&ServiceError>) {
+        let Some(why) = why else {
+            return self.feed.is_gone(&item.offered, self.now());
+        };
+        item.is_unreadable = true;
+        let is_first = item.tries == 0;
+        let id = item.offered.id.to_string();
+        let mut queue = self.feed.queue.lock();
+        queue.defer(item, self.now_ms());
+        let (many, _) = queue.unreadable();
+        drop(queue);
+        if is_first && many <= GONE_NAMED_MAX {
+            let (peer, feed) = (&self.feed.peer.name, &self.feed.config.name);
+            tracing::warn!(
+                peer,
+                feed,
+                id,
+                "the article cannot be read, and is put off: {why}"
+            );
         }
     }
 }
@@ -178,6 +194,10 @@ pub struct FeedReport {
     pub gone: Vec<String>,
     /// The newest of those that the log kept no longer, by message-id.
     pub missed: Vec<String>,
+    /// How many of those that are tried again later cannot be read from the store at present.
+    pub unreadable: usize,
+    /// Some of them, by message-id.
+    pub unreadable_ids: Vec<String>,
     /// When an article was rejected last since the server started, and what the peer said.
     pub rejection: Option<(UnixTime, String)>,
     /// Its connections.
@@ -360,6 +380,7 @@ impl Feed {
         let queue = self.queue.lock();
         let closed = queue.closed_until_ms(now_ms);
         let [gone, missed] = queue.gone_and_missed();
+        let (unreadable, unreadable_ids) = queue.unreadable();
         FeedReport {
             peer: self.peer.name.clone(),
             feed: self.config.name.clone(),
@@ -374,6 +395,8 @@ impl Feed {
             tally: queue.tally,
             gone,
             missed,
+            unreadable,
+            unreadable_ids,
             rejection: queue.rejection(),
             links: self.links.lock().values().cloned().collect(),
         }

@@ -192,6 +192,8 @@ impl Kept {
                 },
                 gone,
                 missed: missed.ids.iter().map(|id| id.to_string()).collect(),
+                unreadable: 0,
+                unreadable_ids: Vec::new(),
                 rejection: queue.as_ref().and_then(|it| it.rejection()),
                 links: vec![LinkState::Removed { kept_s }],
             };

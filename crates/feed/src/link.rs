@@ -260,7 +260,7 @@ impl Link {
                 gone_or_not => {
                     out.truncate(before);
                     if let Some(item) = talk.unoffer() {
-                        self.worker.textless(item, gone_or_not.is_ok());
+                        self.worker.textless(item, gone_or_not.err().as_ref());
                     }
                 }
             }
@@ -311,7 +311,7 @@ impl Link {
                 gone_or_not => {
                     out.truncate(before);
                     if let Some(item) = talk.without_text() {
-                        self.worker.textless(item, gone_or_not.is_ok());
+                        self.worker.textless(item, gone_or_not.err().as_ref());
                     }
                 }
             }

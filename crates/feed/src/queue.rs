@@ -497,7 +497,9 @@ impl Queue {
         let mut due = self.deferred.range(..=(now_ms, Sequence(u64::MAX)));
         let (at, _) = due.find(|(_, item)| !lets_others(item))?;
         let at = *at;
-        self.deferred.remove(&at)
+        let mut item = self.deferred.remove(&at)?;
+        item.is_unreadable = false;
+        Some(item)
     }
 
     /// After which time it is to be seen whether articles may go that wait for their time; none: there is none to wait for.
@@ -597,6 +599,16 @@ impl Queue {
     pub(crate) fn gone_and_missed(&self) -> [Vec<String>; 2] {
         [&self.gone, &self.place.missed.ids]
             .map(|ids| ids.iter().map(|id| id.to_string()).collect())
+    }
+
+    /// Articles that wait for their texts to be readable: how many, and some of them by message-id.
+    pub(crate) fn unreadable(&self) -> (usize, Vec<String>) {
+        let all = self.deferred.values().filter(|item| item.is_unreadable);
+        let some = all.clone().take(GONE_NAMED_MAX);
+        (
+            all.count(),
+            some.map(|item| item.offered.id.to_string()).collect(),
+        )
     }
 
     /// The peer put an article off, which is tried again unless it was dropped meanwhile.

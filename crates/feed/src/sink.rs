@@ -145,7 +145,7 @@ impl Sink {
         let found = self.worker.texts.append(offered, memory, &mut wire).await;
         if !matches!(found, Ok(true)) {
             let item = taken.items.remove(at);
-            self.worker.textless(item, found.is_ok());
+            self.worker.textless(item, found.err().as_ref());
             return None;
         }
         let mut text = Vec::new();

@@ -338,6 +338,12 @@ fn shown(feed: &Value) -> String {
         ("behind in the log", behind(feed)),
         ("oldest", output::or_dash(output::date(&feed["oldest"]))),
     ];
+    if feed["unreadable"].as_u64().is_some_and(|many| many > 0) {
+        facts.push((
+            "cannot be read",
+            format!("{}; tried again", cell("unreadable")),
+        ));
+    }
     if let Some(seconds) = feed["quota_s"].as_u64() {
         facts.push(("quota", format!("used up; sends again in {seconds} s")));
     }
@@ -345,7 +351,11 @@ fn shown(feed: &Value) -> String {
         let at = output::date(&feed["last_rejection"]["at"]);
         facts.push(("last rejection", format!("{said} ({at})")));
     }
-    for (name, key) in [("gone", "gone_ids"), ("missed", "missed_ids")] {
+    for (name, key) in [
+        ("gone", "gone_ids"),
+        ("missed", "missed_ids"),
+        ("cannot be read", "unreadable_ids"),
+    ] {
         for id in feed[key].as_array().into_iter().flatten() {
             facts.push((name, output::cell(id)));
         }

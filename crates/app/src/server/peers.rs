@@ -172,6 +172,8 @@ fn report(it: &FeedReport, waits: &Backlog) -> Value {
         "gone": tally.gone,
         "gone_ids": it.gone,
         "missed_ids": it.missed,
+        "unreadable": it.unreadable,
+        "unreadable_ids": it.unreadable_ids,
         "last_rejection": it.rejection.as_ref().map(|(at, said)| json!({"at": at.0, "said": said})),
         "missed": tally.missed,
         "octets": tally.octets,

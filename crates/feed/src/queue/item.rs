@@ -38,6 +38,8 @@ pub(crate) struct Item {
     pub(crate) offered: Arc<Offered>,
     /// How often the peer has put it off.
     pub(crate) tries: u32,
+    /// It is put off because its text cannot be read.
+    pub(crate) is_unreadable: bool,
     /// It is of a backlog that goes out behind what is newer.
     pub(crate) is_late: bool,
     /// How often a connection ended at it.
@@ -53,6 +55,7 @@ impl Item {
         Self {
             offered,
             tries: 0,
+            is_unreadable: false,
             is_late,
             ends: 0,
             blamed: 0,

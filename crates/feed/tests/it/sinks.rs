@@ -326,3 +326,88 @@ async fn what_is_being_appended_is_settled() {
     assert_eq!(text().matches("Message-ID:").count(), 2);
     sending.stop().await;
 }
+
+/// From now on the sector cannot be read that has the body of this article.
+fn spoil(site: &Site, n: usize) {
+    let body = format!("Body of {n}\r\n");
+    let buffers = Path::new("/spool/buffers");
+    let mut spoilt = 0;
+    for entry in site.disk.list(buffers).unwrap() {
+        let path = buffers.join(entry.name);
+        let octets = read_whole(&*site.disk, &path, 64 << 20).unwrap();
+        if let Some(at) = octets
+            .windows(body.len())
+            .position(|it| it == body.as_bytes())
+        {
+            let sector = Fault::new(Op::Read, path.to_str().unwrap(), Effect::Medium);
+            site.faults.add(sector.covering(at as u64).forever());
+            spoilt += 1;
+        }
+    }
+    assert_eq!(spoilt, 1, "{body:?} is where it was looked for");
+}
+
+/// What becomes of the others where one of five lies on a bad sector, and of that one when the sector can be read again.
+async fn one_cannot_be_read(feed: &str, arrived: impl Fn(&Site) -> String) {
+    let site = Site::reading_from_disk(&[]);
+    let sending = site.send_to(&peers(feed));
+    assert_eq!(sending.peers.pause("archive", true), 1);
+    site.receive(0..5, "misc.test").await;
+    spoil(&site, 2);
+    assert_eq!(sending.peers.pause("archive", false), 1);
+    let is_told = |site: &Site| {
+        let FeedReport {
+            tally, unreadable, ..
+        } = report(&sending);
+        // While it is tried again it is none of those that wait.
+        tally.accepted == 4 && unreadable == 1 && !arrived(site).is_empty()
+    };
+    site.until(&sending, "archive", is_told).await;
+    let FeedReport {
+        tally,
+        open,
+        unreadable_ids,
+        ..
+    } = report(&sending);
+    assert_eq!(
+        (tally.accepted, tally.gone, tally.rejected, open),
+        (4, 0, 0, 1)
+    );
+    assert!(tally.deferred >= 1);
+    // It may be tried again at this moment, and then it is not among them.
+    assert!(
+        unreadable_ids.iter().all(|it| *it == id(2)),
+        "{unreadable_ids:?}"
+    );
+    let text = arrived(&site);
+    let came = |n: usize| text.matches(&format!("Message-ID: {}", id(n))).count();
+    assert_eq!([0, 1, 2, 3, 4].map(came), [1, 1, 0, 1, 1]);
+    site.faults.clear();
+    settled(&site, &sending, 5).await;
+    let FeedReport {
+        unreadable,
+        unreadable_ids,
+        open,
+        ..
+    } = report(&sending);
+    assert_eq!((unreadable, unreadable_ids, open), (0, vec![], 0));
+    let text = arrived(&site);
+    assert_eq!(text.matches(&format!("Message-ID: {}", id(2))).count(), 1);
+    sending.stop().await;
+}
+
+/// An article on a bad sector held all others of a feed to a file or a program, and nothing said which it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_article_that_cannot_be_read_holds_no_other() {
+    let file = "[[peer]]\nname = 'archive'\n[[peer.feed]]\nkind = 'file'\nfile = '/spool/news'\n";
+    one_cannot_be_read(file, |site| {
+        let octets = read_whole(&*site.disk, Path::new("/spool/news"), 1 << 20);
+        String::from_utf8(octets.unwrap_or_default()).unwrap()
+    })
+    .await;
+    let folder = Folder::new("unreadable");
+    let out = folder.0.join("out").display().to_string();
+    let script = folder.script("cat >> \"$1\"");
+    let feed = program(&format!("/bin/sh {script} {out}"), "connections = 1");
+    one_cannot_be_read(&feed, |_| folder.text("out")).await;
+}

@@ -71,8 +71,18 @@ impl Site {
         )
     }
 
+    /// One that keeps no article in memory: all are read from the disk.
+    pub(crate) fn reading_from_disk(names: &[&str]) -> Self {
+        let octets = EngineConfig::new(PathBuf::new()).sequencer.log_keep_octets;
+        Self::with(names, octets, Some(0))
+    }
+
     /// One whose log is kept for feeds up to so many octets.
     pub(crate) fn keeping_log(names: &[&str], octets: u64) -> Self {
+        Self::with(names, octets, None)
+    }
+
+    fn with(names: &[&str], octets: u64, recent_octets: Option<u64>) -> Self {
         let faults = FaultyDisk::new(Arc::new(MemoryDisk::new()));
         let disk: Arc<dyn Disk> = Arc::new(faults.clone());
         let clock = Arc::new(FakeClock::new(NOW));
@@ -81,6 +91,7 @@ impl Site {
         for buffer in &mut config.store.buffers {
             buffer.sparse = true;
         }
+        config.store.sets[0].recent_octets = recent_octets;
         config.journal.segment_octets = 1 << 20;
         config.sequencer.path_identity = "us.example".to_owned();
         config.sequencer.log_keep_octets = octets;

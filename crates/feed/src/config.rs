@@ -167,6 +167,12 @@ pub struct PeerConfig {
     pub from_read: String,
     /// Connections that it may have at the same time; 0: any number.
     pub from_connections_max: u32,
+    /// Octets that are taken from it and sent to it in a second, on all connections that it makes together: what comes faster waits, and is
+    /// not read meanwhile. A change holds for connections that are made from then on. 0: any number.
+    pub from_octets_per_s_max: u64,
+    /// Articles that are taken from it in a second, on all its connections together, whatever becomes of them; offers (CHECK) do not count.
+    /// What comes faster waits. 0: any number.
+    pub from_articles_per_s_max: u32,
     /// What goes to it. Each has its own filter, its own connections and its own place in the log; an article goes out by each
     /// that lets it through.
     pub feed: Vec<FeedConfig>,
@@ -203,6 +209,8 @@ impl Default for PeerConfig {
             from_hashfeed: String::new(),
             from_read: String::new(),
             from_connections_max: 0,
+            from_octets_per_s_max: 0,
+            from_articles_per_s_max: 0,
             feed: vec![FeedConfig::default()],
         }
     }
@@ -278,6 +286,8 @@ impl PeerConfig {
             read: self.from_read.clone(),
             feed: true,
             connections_max: self.from_connections_max,
+            octets_per_s_of_all_max: self.from_octets_per_s_max,
+            articles_per_s_of_all_max: self.from_articles_per_s_max,
             ..AccessRule::default()
         })
     }
@@ -322,6 +332,8 @@ impl PeerConfig {
         }
         let says = self.from_tls
             || self.from_connections_max > 0
+            || self.from_octets_per_s_max > 0
+            || self.from_articles_per_s_max > 0
             || !self.from_read.is_empty()
             || self.terms() != Self::default().terms();
         if entry.is_none() && says {
@@ -670,6 +682,24 @@ mod tests {
         assert_eq!(
             check(&(peer("a", batch) + &peer("b", &other))),
             [] as [&str; 0]
+        );
+    }
+
+    #[test]
+    fn the_pace_of_what_comes_is_that_of_all_its_connections() {
+        let text = "[[peer]]\nname = 'a'\nfeed = []\nfrom_octets_per_s_max = 9\nfrom_articles_per_s_max = 7\n";
+        let nobody = check(text);
+        assert!(
+            nobody.len() == 1 && nobody[0].contains("from_addresses"),
+            "{nobody:?}"
+        );
+        let known = format!("{text}from_addresses = ['192.0.2.7']");
+        assert_eq!(check(&known), [] as [&str; 0]);
+        let peers: PeersConfig = toml::from_str(&known).unwrap();
+        let rule = peers.peer[0].access(&Hosts::default()).unwrap();
+        assert_eq!(
+            (rule.octets_per_s_of_all_max, rule.articles_per_s_of_all_max),
+            (9, 7)
         );
     }
 

@@ -77,6 +77,8 @@ pub(crate) struct Core<S, Io> {
     pub(crate) bad_commands: u32,
     /// How fast commands are taken.
     pub(crate) commands: Pace,
+    /// How fast articles of others are taken; none: any number.  Few connections have a pace of them.
+    pub(crate) articles: Option<Box<ArticlesPace>>,
     /// Who is there and may post; none: posting is not permitted.
     pub(crate) poster: Option<Arc<Poster>>,
     /// A post that has come and is not handed over: the next POST waits for this one's answer, so there is one at most.
@@ -85,6 +87,27 @@ pub(crate) struct Core<S, Io> {
     pub(crate) ending: Option<End>,
     /// What its large articles may take.
     pub(crate) memory: Account,
+}
+
+/// How fast articles of others are taken.
+#[derive(Debug)]
+pub(crate) struct ArticlesPace {
+    pace: Pace,
+    /// So long nothing more is taken behind those that have come.
+    unpaid: Duration,
+}
+
+impl ArticlesPace {
+    /// One more has come.
+    pub(crate) fn came(&mut self) {
+        self.unpaid = self.pace.spend(1);
+    }
+
+    /// How long to wait for what has come, which is paid for with that; none: nothing is owed.
+    pub(crate) fn owes(&mut self) -> Option<Duration> {
+        let unpaid = std::mem::take(&mut self.unpaid);
+        (!unpaid.is_zero()).then_some(unpaid)
+    }
 }
 
 /// The working set of a busy connection.
@@ -124,6 +147,12 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
         });
         self.link.pace = self.door.octets();
         self.commands = self.door.commands();
+        self.articles = self.door.articles().map(|pace| {
+            Box::new(ArticlesPace {
+                pace,
+                unpaid: Duration::ZERO,
+            })
+        });
         if !grant.reads(&self.group_name) {
             self.selected = None;
         }

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_net::access::{Door, Pace};
@@ -271,6 +272,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 incoming: None,
                 bad_commands: 0,
                 commands: Pace::new(0),
+                articles: None,
                 door,
                 login: None,
                 exchange: None,
@@ -415,6 +417,12 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             if self.input.is_empty() {
                 return Ok(Paused::Input);
             }
+            let articles = self.core.articles.as_mut();
+            if let Some(unpaid) = articles.and_then(|pace| pace.owes()) {
+                // Seldom, and no room of every session's.
+                Box::pin(self.pay_articles(unpaid)).await?;
+                continue;
+            }
             match self.framer.next(self.input.octets()) {
                 Framed::More { used } => {
                     self.input.consume(used);
@@ -436,6 +444,39 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             }
             self.core.link.pulse.completed();
             self.core.room().await?;
+        }
+    }
+
+    /// Articles have come faster than they may: they are handed over and answered, and until they are paid for nothing more is looked at,
+    /// nor is much more read.
+    async fn pay_articles(&mut self, unpaid: Duration) -> Result<(), End> {
+        let mut paid = pin!(tokio::time::sleep(unpaid));
+        self.hand_over().await?;
+        loop {
+            self.settle();
+            self.core.flush().await?;
+            let is_over = poll_fn(|cx| {
+                if paid.as_mut().poll(cx).is_ready()
+                    || self.core.link.drain.poll_started(cx).is_ready()
+                {
+                    return Poll::Ready(true);
+                }
+                let scratch = scratch_of(&mut self.core.scratch);
+                if scratch.slots.waiting() == 0 {
+                    return Poll::Pending;
+                }
+                scratch.completions.clear();
+                let come = self
+                    .core
+                    .connection
+                    .poll_completions(cx, &mut scratch.completions);
+                come.map(|()| false)
+            })
+            .await;
+            if is_over {
+                return Ok(());
+            }
+            self.settle_taken();
         }
     }
 
@@ -520,6 +561,9 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 return answers::push(&mut self.core, Answer::Fixed(line), b"");
             }
         };
+        if let Some(pace) = &mut self.core.articles {
+            pace.came();
+        }
         let scratch = scratch_of(&mut self.core.scratch);
         let octets = article.len();
         let ticket = scratch
@@ -562,6 +606,9 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             }
             None => return,
         };
+        if let (Some(pace), true) = (&mut self.core.articles, kind != TransferKind::Post) {
+            pace.came();
+        }
         if let Ok(id) = MessageId::parse(offered.as_bytes()) {
             self.core.service.decline(id, &self.core.connection);
         }

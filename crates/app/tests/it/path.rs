@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::client::{NewsClient, article};
 use crate::spool::Spool;
 
@@ -223,4 +225,50 @@ fn a_peer_is_held_against_the_path_it_sends() {
     let deferred = &listed["received"][0]["deferred"]["under_way"];
     assert!(deferred.as_u64() >= Some(2), "{listed}");
     server.stop();
+}
+
+/// A peer could be held to so many connections, and to nothing that these do.
+#[test]
+fn what_a_peer_sends_has_its_pace() {
+    for key in [
+        "from_articles_per_s_max = 20",
+        "from_octets_per_s_max = \"4KB\"",
+    ] {
+        let config = Spool::changed(&[(
+            "[log]",
+            &format!(
+                "[[peer]]\nname = \"peer.example\"\nfeed = []\nfrom_addresses = [\"127.0.0.1\"]\n{key}\n[log]"
+            ),
+        )]);
+        let spool = Spool::with(&config);
+        let server = spool.serve();
+        spool.text(&["group", "add", "misc.test"]);
+        let begun = Instant::now();
+        let send = |by: u32| {
+            let mut client = NewsClient::connect(server.address);
+            let ids: Vec<String> = (0..30)
+                .map(|n| format!("<{n}.{by}@pace.example>"))
+                .collect();
+            for id in &ids {
+                let text = article(id, "misc.test");
+                client.send(format!("TAKETHIS {id}\r\n{text}").as_bytes());
+            }
+            for id in &ids {
+                assert_eq!(client.line(), format!("239 {id}"));
+            }
+        };
+        // All its connections share it: 60 articles, 15,000 octets with what is said of them, of which a second's worth comes at once.
+        std::thread::scope(|scope| {
+            for by in 0..2 {
+                scope.spawn(move || send(by));
+            }
+        });
+        let took = begun.elapsed();
+        let least = match key.contains("articles") {
+            true => Duration::from_millis(1900),
+            false => Duration::from_millis(900),
+        };
+        assert!(took >= least, "{key}: {took:?}");
+        server.stop();
+    }
 }

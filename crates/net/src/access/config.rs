@@ -79,6 +79,12 @@ pub struct AccessRule {
     pub octets_per_s_per_user_max: u64,
     /// Commands taken in a second on all connections of one user together; 0: any number.
     pub commands_per_s_per_user_max: u32,
+    /// Octets sent and taken in a second on all connections of an entry that was made of a `[[peer]]` together; 0: any number.
+    #[serde(skip)]
+    pub octets_per_s_of_all_max: u64,
+    /// Articles of others taken in a second on all of these together; 0: any number.
+    #[serde(skip)]
+    pub articles_per_s_of_all_max: u32,
     /// Connections at the same time of all whom it is for; 0: any number.
     pub connections_max: u32,
     /// Connections at the same time from one address (IPv6: one /64 network; from a /56 four times, from a /48 sixteen times as
@@ -111,6 +117,8 @@ impl Default for AccessRule {
             commands_per_s_per_address_max: 0,
             octets_per_s_per_user_max: 0,
             commands_per_s_per_user_max: 0,
+            octets_per_s_of_all_max: 0,
+            articles_per_s_of_all_max: 0,
             connections_max: 0,
             connections_per_address_max: 0,
             connections_per_user_max: 0,

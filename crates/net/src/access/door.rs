@@ -233,6 +233,14 @@ impl Door {
         self.place.as_ref().map_or_else(own, Place::commands)
     }
 
+    /// How fast articles of others are taken, with all that come by the same entry; none: any number.
+    #[must_use]
+    pub fn articles(&self) -> Option<Pace> {
+        let own = || Pace::new(self.grant.articles_per_s_of_all_max.into());
+        let pace = self.place.as_ref().map_or_else(own, Place::articles);
+        pace.at_once_max().map(|_| pace)
+    }
+
     /// Whether logging in could let be done what is wanted.
     #[must_use]
     pub fn login_helps(&self, wants: impl Fn(&Grant) -> bool) -> bool {

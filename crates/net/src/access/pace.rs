@@ -1,6 +1,7 @@
 //! How fast something may go: a second's worth at once, then only so much a second.
 //!
-//! A connection has a pace of its own, and shares others: with all connections of its address, and with all of its user.
+//! A connection has a pace of its own, and shares others: with all connections of its address, with all of its user, and with all whom
+//! the same entry is for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,9 @@ use tokio::time::Instant;
 
 /// What may be run up before it must be waited for.
 const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Paces that a connection shares with others.
+pub(super) const SHARED: usize = 3;
 
 /// One pace of one thing.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +79,19 @@ impl SharedPace {
         Self((per_s > 0).then(|| Arc::new(Mutex::new(Bucket::new(per_s)))))
     }
 
+    /// Any number a second.
+    pub(super) const fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// As many a second from now on for who comes; others keep what they had.
+    pub(super) fn becomes(&mut self, per_s: u64) {
+        let before = self.0.as_ref().map_or(0, |bucket| bucket.lock().per_s);
+        if before != per_s {
+            *self = Self::new(per_s);
+        }
+    }
+
     /// Whether what has been spent is paid for, so that a new one would be the same.
     pub(super) fn is_paid(&self, now: Instant) -> bool {
         let bucket = self.0.as_ref();
@@ -86,7 +103,8 @@ impl SharedPace {
 #[derive(Debug, Clone)]
 pub struct Pace {
     own: Bucket,
-    shared: [SharedPace; 2],
+    /// None: it shares none, as most.
+    shared: Option<Box<[SharedPace; SHARED]>>,
 }
 
 impl Pace {
@@ -95,20 +113,28 @@ impl Pace {
     pub fn new(per_s: u64) -> Self {
         Self {
             own: Bucket::new(per_s),
-            shared: [const { SharedPace(None) }; 2],
+            shared: None,
         }
     }
 
     /// The same, and no faster than these let it together with others.
-    pub(super) fn shared(self, shared: [SharedPace; 2]) -> Self {
-        Self { shared, ..self }
+    pub(super) fn shared(self, shared: [SharedPace; SHARED]) -> Self {
+        let is_any = shared.iter().any(|shared| shared.0.is_some());
+        Self {
+            shared: is_any.then(|| Box::new(shared)),
+            ..self
+        }
+    }
+
+    fn buckets(&self) -> impl Iterator<Item = &Mutex<Bucket>> {
+        let shared = self.shared.iter().flat_map(|shared| shared.iter());
+        shared.filter_map(|shared| shared.0.as_deref())
     }
 
     /// The most that is spent at once; none: any number.
     #[must_use]
     pub fn at_once_max(&self) -> Option<usize> {
-        let shared = self.shared.iter().filter_map(|shared| shared.0.as_ref());
-        let shared = shared.map(|bucket| bucket.lock().per_s);
+        let shared = self.buckets().map(|bucket| bucket.lock().per_s);
         let all = std::iter::once(self.own.per_s).chain(shared);
         let least = all.filter(|per_s| *per_s > 0).min()?;
         Some(usize::try_from(least).unwrap_or(usize::MAX))
@@ -116,12 +142,11 @@ impl Pace {
 
     /// So many were spent now; how long to wait before anything more is.
     pub fn spend(&mut self, count: u64) -> Duration {
-        let is_any = self.own.per_s == 0 && self.shared.iter().all(|shared| shared.0.is_none());
-        if is_any {
+        if self.own.per_s == 0 && self.shared.is_none() {
             return Duration::ZERO;
         }
         let now = Instant::now();
-        let shared = self.shared.iter().filter_map(|shared| shared.0.as_ref());
+        let shared = self.buckets();
         let longest = shared.map(|bucket| bucket.lock().spend(count, now)).max();
         self.own.spend(count, now).max(longest.unwrap_or_default())
     }
@@ -167,7 +192,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_shared_is_spent_by_all() {
         let shared = SharedPace::new(100);
-        let pace = |own| Pace::new(own).shared([SharedPace::default(), shared.clone()]);
+        let pace = |own| {
+            Pace::new(own).shared([SharedPace::default(), shared.clone(), SharedPace::default()])
+        };
         let (mut one, mut other) = (pace(0), pace(50));
         assert_eq!(
             (one.at_once_max(), other.at_once_max()),

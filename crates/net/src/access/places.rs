@@ -11,7 +11,7 @@ use newsreel_wire::networks_around;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::pace::{Pace, SharedPace};
+use super::pace::{Pace, SHARED, SharedPace};
 use super::rules::Grant;
 use crate::kept::{Dues, Kept};
 
@@ -33,11 +33,20 @@ type Key = (String, Of);
 struct Paces {
     octets: SharedPace,
     commands: SharedPace,
+    articles: SharedPace,
+}
+
+impl Paces {
+    fn are_none(&self) -> bool {
+        let all = [&self.octets, &self.commands, &self.articles];
+        all.into_iter().all(SharedPace::is_none)
+    }
 }
 
 impl Dues for Paces {
     fn are_paid(&self, now: Instant) -> bool {
-        self.octets.is_paid(now) && self.commands.is_paid(now)
+        let all = [&self.octets, &self.commands, &self.articles];
+        all.into_iter().all(|pace| pace.is_paid(now))
     }
 }
 
@@ -51,8 +60,16 @@ pub(super) struct Place {
     places: Arc<Places>,
     grant: Arc<Grant>,
     counted: Vec<Of>,
-    octets: [SharedPace; 2],
-    commands: [SharedPace; 2],
+    /// None, as of most: it shares no pace.
+    shared: Option<Box<Shared>>,
+}
+
+/// The paces that one connection shares with others.
+#[derive(Debug, Default)]
+struct Shared {
+    octets: [SharedPace; SHARED],
+    commands: [SharedPace; SHARED],
+    articles: [SharedPace; SHARED],
 }
 
 impl Places {
@@ -68,8 +85,7 @@ impl Places {
             places: Arc::clone(self),
             grant: Arc::clone(grant),
             counted: Vec::new(),
-            octets: Default::default(),
-            commands: Default::default(),
+            shared: None,
         };
         let mut these = vec![(Of::All, grant.connections_max)];
         these.extend(networks_around(address).map(|((network, bits), weight)| {
@@ -94,12 +110,26 @@ impl Place {
 
     /// The connection's pace of octets, with those that it shares.
     pub(super) fn octets(&self) -> Pace {
-        Pace::new(self.grant.octets_per_s_max).shared(self.octets.clone())
+        self.sharing(self.grant.octets_per_s_max, |shared| &shared.octets)
     }
 
     /// The connection's pace of commands, with those that it shares.
     pub(super) fn commands(&self) -> Pace {
-        Pace::new(self.grant.commands_per_s_max.into()).shared(self.commands.clone())
+        let own = self.grant.commands_per_s_max.into();
+        self.sharing(own, |shared| &shared.commands)
+    }
+
+    /// The pace of articles of others that it shares.
+    pub(super) fn articles(&self) -> Pace {
+        self.sharing(0, |shared| &shared.articles)
+    }
+
+    fn sharing(&self, own: u64, of: impl Fn(&Shared) -> &[SharedPace; SHARED]) -> Pace {
+        let pace = Pace::new(own);
+        match &self.shared {
+            Some(shared) => pace.shared(of(shared).clone()),
+            None => pace,
+        }
     }
 
     /// Counts it as one of all of these, or of none.
@@ -113,29 +143,47 @@ impl Place {
             return false;
         }
         for (of, _) in these {
-            let (octets, commands) = match of {
-                Of::All | Of::Wider(..) => (0, 0),
+            let (octets, commands, articles) = match of {
+                Of::All => (
+                    grant.octets_per_s_of_all_max,
+                    0,
+                    grant.articles_per_s_of_all_max,
+                ),
+                Of::Wider(..) => (0, 0, 0),
                 Of::Network(_) => (
                     grant.octets_per_s_per_address_max,
                     grant.commands_per_s_per_address_max,
+                    0,
                 ),
                 Of::User(_) => (
                     grant.octets_per_s_per_user_max,
                     grant.commands_per_s_per_user_max,
+                    0,
                 ),
             };
             let paces = table.come(key(of), || Paces {
                 octets: SharedPace::new(octets),
                 commands: SharedPace::new(commands.into()),
+                articles: SharedPace::new(articles.into()),
             });
             let place = match of {
-                Of::All | Of::Wider(..) => None,
+                Of::Wider(..) => None,
                 Of::Network(_) => Some(0),
                 Of::User(_) => Some(1),
+                Of::All => {
+                    // Some of its connections last for weeks, through changes of the configuration.
+                    paces.octets.becomes(octets);
+                    paces.articles.becomes(articles.into());
+                    Some(2)
+                }
             };
-            if let Some(at) = place {
-                self.octets[at] = paces.octets.clone();
-                self.commands[at] = paces.commands.clone();
+            if let Some(at) = place
+                && !paces.are_none()
+            {
+                let shared = self.shared.get_or_insert_default();
+                shared.octets[at] = paces.octets.clone();
+                shared.commands[at] = paces.commands.clone();
+                shared.articles[at] = paces.articles.clone();
             }
             self.counted.push(of.clone());
         }
@@ -202,6 +250,35 @@ mod tests {
         }
         let (known, gone) = places.0.lock().len();
         assert!(known <= PACES_KEPT_MAX && gone <= PACES_KEPT_MAX);
+    }
+
+    /// Who comes from several addresses shares the pace of all, and a change of it holds for who comes from then on.
+    #[tokio::test(start_paused = true)]
+    async fn all_of_an_entry_share_a_pace() {
+        let places = Arc::new(Places::default());
+        let grant = |octets, articles| {
+            Arc::new(Grant {
+                octets_per_s_of_all_max: octets,
+                articles_per_s_of_all_max: articles,
+                ..Grant::everything("a")
+            })
+        };
+        let before = grant(100, 10);
+        let take =
+            |grant, address: &str| places.take(grant, address.parse().unwrap(), None).unwrap();
+        let one = take(&before, "192.0.2.1");
+        let other = take(&before, "2001:db8::1");
+        assert_eq!(one.octets().spend(100), Duration::ZERO);
+        assert_eq!(other.octets().spend(100), Duration::from_secs(1));
+        assert_eq!(one.articles().spend(10), Duration::ZERO);
+        assert_eq!(other.articles().spend(5), Duration::from_millis(500));
+        assert_eq!(other.commands().spend(1000), Duration::ZERO);
+        let third = take(&grant(0, 20), "192.0.2.1");
+        assert_eq!(third.octets().spend(1000), Duration::ZERO);
+        assert_eq!(third.articles().spend(30), Duration::from_millis(500));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        drop((one, other, third));
+        assert!(is_empty(&places));
     }
 
     #[test]

@@ -59,6 +59,10 @@ pub struct Grant {
     pub octets_per_s_per_user_max: u64,
     /// Commands taken in a second from one user; 0: any number.
     pub commands_per_s_per_user_max: u32,
+    /// Octets sent to and taken from all whom it is for in a second, together; 0: any number.
+    pub octets_per_s_of_all_max: u64,
+    /// Articles of others taken from all whom it is for in a second, together; 0: any number.
+    pub articles_per_s_of_all_max: u32,
     /// Connections of all whom it is for; 0: any number.
     pub connections_max: u32,
     /// Connections from one address; 0: any number.
@@ -101,6 +105,8 @@ impl Grant {
             commands_per_s_per_address_max: 0,
             octets_per_s_per_user_max: 0,
             commands_per_s_per_user_max: 0,
+            octets_per_s_of_all_max: 0,
+            articles_per_s_of_all_max: 0,
             connections_max: 0,
             connections_per_address_max: 0,
             connections_per_user_max: 0,
@@ -207,6 +213,8 @@ impl Rules {
                     commands_per_s_per_address_max: entry.commands_per_s_per_address_max,
                     octets_per_s_per_user_max: entry.octets_per_s_per_user_max,
                     commands_per_s_per_user_max: entry.commands_per_s_per_user_max,
+                    octets_per_s_of_all_max: entry.octets_per_s_of_all_max,
+                    articles_per_s_of_all_max: entry.articles_per_s_of_all_max,
                     connections_max: entry.connections_max,
                     connections_per_address_max: entry.connections_per_address_max,
                     connections_per_user_max: entry.connections_per_user_max,

@@ -12,7 +12,9 @@ use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, 
 use newsreel_testkit::transcript::Action;
 use newsreel_testkit::{CLOCK_START_S, Driver as _, Setup};
 use newsreel_wire::{ArticleNumber, UnixTime};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex,
+};
 
 use crate::driver::{ADDRESS, MemoryDriver};
 
@@ -753,6 +755,40 @@ async fn commands_are_taken_no_faster_than_they_may_come() {
     assert_eq!(said.matches("111 ").count(), 60);
     let passed = begun.elapsed().as_millis();
     assert!((5000..5200).contains(&passed), "{passed} ms");
+}
+
+/// What comes faster than it may waits unread, and what has come is answered meanwhile; offers cost nothing.
+#[tokio::test(start_paused = true)]
+async fn articles_are_taken_no_faster_than_they_may_come() {
+    let mut driver = paced(0, 0);
+    driver.grant.articles_per_s_of_all_max = 10;
+    let stream = greeted(&mut driver).await;
+    let checks: String = (0..60).map(|n| format!("CHECK <{n}@t>\r\n")).collect();
+    let articles: String = (0..60).map(|n| takethis(&format!("<{n}@t>"))).collect();
+    let begun = tokio::time::Instant::now();
+    let (mut reading, mut writing) = tokio::io::split(stream);
+    let all = format!("{checks}{articles}QUIT\r\n");
+    let sending = writing.write_all(all.as_bytes());
+    let mut said = Vec::new();
+    let hearing = async {
+        let mut lines = BufReader::new(&mut reading).lines();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            said.push((begun.elapsed().as_millis(), line));
+        }
+    };
+    tokio::join!(hearing, sending).1.unwrap();
+    let answers = |code: &str| -> Vec<u128> {
+        let these = said.iter().filter(|(_, line)| line.starts_with(code));
+        these.map(|(at, _)| *at).collect()
+    };
+    let (offers, taken) = (answers("238"), answers("239"));
+    assert_eq!((offers.len(), taken.len()), (60, 60), "{said:?}");
+    assert!(offers[59] < 100, "{offers:?}");
+    // A second's worth at once, and each of the others in its time.
+    for (nth, at) in taken.iter().enumerate() {
+        let due = (nth as u128 * 100).saturating_sub(1000);
+        assert!((due..due + 300).contains(at), "{nth}: {taken:?}");
+    }
 }
 
 /// Two connections from one address are together as fast as it may be, and a login adds the pace of the user.

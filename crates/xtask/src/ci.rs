@@ -233,6 +233,20 @@ const STEPS: &[Step] = &[
         environment: FULL,
     },
     Step {
+        name: "release: the toaster on every place",
+        quick: false,
+        // A minute, for its images are written out in full. Its other tests do in the daily run all that they do whole, to fewer articles.
+        command: full_tests!("bench_toaster::every_place"),
+        environment: FULL,
+    },
+    Step {
+        name: "release: all articles through a ring of servers",
+        quick: false,
+        // Through INN, too, they take minutes: the daily run sends some that way.
+        command: full_tests!("relaying::everything_arrives_once_in_a_ring"),
+        environment: FULL,
+    },
+    Step {
         name: "release: soak of 60 seconds",
         quick: false,
         command: full_tests!("bench::feed_readers"),

@@ -1,7 +1,8 @@
 //! Articles on their way through several servers, INN's among them, over connections that are cut and past servers that are killed:
 //! everything arrives, once, octet for octet but for Path and Xref.
 //!
-//! Articles are those of the corpus where it lies beside the repository, some in the daily run and all in CI; else they are made.
+//! Articles are those of the corpus where it lies beside the repository, some in the daily run and, round the ring, all in CI; else they
+//! are made.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;

@@ -17,6 +17,7 @@ mod managed;
 mod mappings;
 mod mark;
 mod name;
+mod of_set;
 pub mod verify;
 mod walk;
 
@@ -27,3 +28,4 @@ pub use listing::Listing;
 pub use managed::Managed;
 pub use mark::{ATTRIBUTE, Fingerprint, Layout, Mark, Opened, SET_UID, Step, UnderWay};
 pub use name::{NAME_BYTES_MAX, NUMBER_END, Name, NameError};
+pub use of_set::{SET_MARK, set_around, set_at_or_above};

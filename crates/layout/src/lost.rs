@@ -15,16 +15,27 @@ use crate::mark::ATTRIBUTE;
 use crate::name::written_number;
 use crate::walk::walk;
 
-/// The algorithm whose view finds more of a managed directory without an attribute than that of `yyy` does, and the most; `None` when
-/// none does, or the attribute is there.
-pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
+/// What a directory is that has the set-uid bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// What its mark says.
+    No,
+    /// It has no attribute, and lies as this algorithm has it.
+    By(Algorithm),
+    /// It has no attribute, and all of so many things lie flat.
+    Flat(u64),
+}
+
+/// The algorithm whose view finds more of a managed directory without an attribute than that of `yyy` does, and the most, when there is
+/// one.
+pub(crate) fn algorithm(folder: &Folder) -> Result<Lost> {
     if folder.attribute(ATTRIBUTE)?.is_some() {
-        return Ok(None);
+        return Ok(Lost::No);
     }
     let (mut most, all) = in_view(folder, Algorithm::YYY)?;
     let mut best = None;
     if most == all {
-        return Ok(best);
+        return Ok(Lost::No);
     }
     // Where several find the same, all of them are right.
     let others = Algorithm::ALL.into_iter().chain(range(folder)?);
@@ -34,7 +45,11 @@ pub(crate) fn algorithm(folder: &Folder) -> Result<Option<Algorithm>> {
             (most, best) = (found, Some(algorithm));
         }
     }
-    Ok(best)
+    Ok(match best {
+        Some(algorithm) => Lost::By(algorithm),
+        None if most == 0 => Lost::Flat(all),
+        None => Lost::No,
+    })
 }
 
 /// Whether most of what is in a directory lies as an algorithm has it; nothing at all does.

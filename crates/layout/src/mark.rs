@@ -103,17 +103,22 @@ impl Mark {
     /// Reads a directory's mark.
     pub fn read(folder: &Folder) -> Result<Self> {
         let attribute = folder.attribute(ATTRIBUTE)?;
-        let has_bit = || Ok::<_, Error>(folder.facts()?.mode & SET_UID != 0);
-        let Some(octets) = attribute else {
-            let yyy = Self::Managed(Algorithm::YYY);
-            return Ok(if has_bit()? { yyy } else { Self::None });
-        };
-        match Self::decode(&octets) {
-            Some(Self::Managed(algorithm)) if !has_bit()? => Ok(Self::WithoutBit(algorithm)),
-            Some(mark) => Ok(mark),
-            None => Err(Error::BadMark {
-                path: folder.path().to_path_buf(),
-                text: octets.escape_ascii().to_string(),
+        Self::of(attribute.as_deref(), folder.facts()?.mode).ok_or_else(|| Error::BadMark {
+            path: folder.path().to_path_buf(),
+            text: attribute.unwrap_or_default().escape_ascii().to_string(),
+        })
+    }
+
+    /// What an attribute and the bits of a mode say; `None` where that is not understood.
+    #[must_use]
+    pub fn of(attribute: Option<&[u8]>, mode: u32) -> Option<Self> {
+        let has_bit = mode & SET_UID != 0;
+        match (attribute, has_bit) {
+            (None, false) => Some(Self::None),
+            (None, true) => Some(Self::Managed(Algorithm::YYY)),
+            (Some(octets), _) => Some(match Self::decode(octets)? {
+                Self::Managed(algorithm) if !has_bit => Self::WithoutBit(algorithm),
+                mark => mark,
             }),
         }
     }

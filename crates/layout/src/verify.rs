@@ -14,7 +14,7 @@ use crate::algorithm::{Algorithm, Bucket};
 use crate::carry::carry;
 use crate::convert::STAGING;
 use crate::error::{Error, Result};
-use crate::lost;
+use crate::lost::{self, Lost};
 use crate::managed::{adopt, bucket_mode, open_if_there};
 use crate::mark::{Layout, Mark, UnderWay, write_flat, write_managed};
 use crate::name::Name;
@@ -41,6 +41,8 @@ pub enum What {
     WithoutBit,
     /// There is the bit and no attribute, which would be `yyy`; most lies as this algorithm has it.
     WithoutAttribute(Algorithm),
+    /// There is the bit and no attribute, and all of so many things in it lie flat: a copy that was made through a mount, which brought the bit along.
+    CopiedFlat(u64),
     /// It lies where the view does not find it; it belongs there.
     Misplaced(PathBuf),
     /// The same, and the same file is where it belongs.
@@ -51,10 +53,18 @@ pub enum What {
     Blocked(PathBuf),
     /// A bucket with another owner, group or mode than the directory.
     BucketFacts,
-    /// A directory that a conversion, a repair or a removal left behind, empty.
+    /// A directory that a repair left behind, empty.
     LeftOver,
-    /// A link whose target is relative: it leads elsewhere when it is followed natively.
+    /// A link whose target is relative: it leads elsewhere when it is followed natively.  It is right in the view, and so is no more than a note.
     RelativeLink,
+}
+
+impl What {
+    /// Whether this is as it may be, and said to whoever looks natively.
+    #[must_use]
+    pub const fn is_note(&self) -> bool {
+        matches!(self, Self::RelativeLink)
+    }
 }
 
 impl fmt::Display for What {
@@ -70,6 +80,11 @@ impl fmt::Display for What {
             Self::WithoutAttribute(algorithm) => write!(
                 f,
                 "has lost its attribute, without which it is taken for yyy, and lies as {algorithm} has it; `verify --repair` writes the attribute again"
+            ),
+            Self::CopiedFlat(count) => write!(
+                f,
+                "has the set-uid bit and no mark, and all of it ({count}) lies flat, so that its view is empty: most likely it was copied from a mount, and \
+                 the bit with it; `chmod u-s` (not through a mount) makes it an ordinary directory again, `verify --repair` one that is managed by yyy"
             ),
             Self::Misplaced(place) => write!(f, "belongs to {}", place.display()),
             Self::Twice(place) => write!(f, "is also where it belongs, {}", place.display()),
@@ -97,10 +112,14 @@ pub struct Summary {
     pub articles: u64,
     /// Buckets.
     pub buckets: u64,
+    /// Of them, such as are removed when they become empty, and are empty all the same: they mean nothing, and a repair removes them.
+    pub empty_buckets: u64,
     /// Findings.
     pub findings: u64,
     /// Of them, what is as it should be now.
     pub repaired: u64,
+    /// What is as it may be, and was told.
+    pub notes: u64,
 }
 
 /// Is told of every finding.
@@ -116,12 +135,14 @@ pub fn verify(folder: &Folder, repair: bool, on_finding: &mut OnFinding<'_>) -> 
         on_finding,
         summary: Summary::default(),
         set_aside: false,
+        is_quiet: false,
     };
     match Mark::read(folder)? {
         Mark::None => {}
         Mark::Managed(algorithm) => match lost::algorithm(folder)? {
-            Some(lost) => check.without_attribute(lost)?,
-            None => check.managed(algorithm)?,
+            Lost::No => check.managed(algorithm)?,
+            Lost::By(lost) => check.without_attribute(lost)?,
+            Lost::Flat(count) => check.copied_flat(count, algorithm)?,
         },
         Mark::WithoutBit(algorithm) => check.without_bit(algorithm)?,
         Mark::UnderWay(under_way) => check.found(PathBuf::new(), What::UnderWay(under_way), false),
@@ -138,12 +159,21 @@ struct Check<'a, 'b> {
     summary: Summary,
     /// Whether something waits in the staging directory to be brought where it belongs.
     set_aside: bool,
+    /// What is met is one finding, which is told by who has it looked for.
+    is_quiet: bool,
 }
 
 impl Check<'_, '_> {
     fn found(&mut self, path: PathBuf, what: What, repaired: bool) {
-        self.summary.findings += 1;
-        self.summary.repaired += u64::from(repaired);
+        if what.is_note() {
+            self.summary.notes += 1;
+        } else {
+            self.summary.findings += 1;
+            self.summary.repaired += u64::from(repaired);
+            if self.is_quiet {
+                return;
+            }
+        }
         (self.on_finding)(&Finding {
             path,
             what,
@@ -188,6 +218,31 @@ impl Check<'_, '_> {
         self.managed(algorithm)
     }
 
+    /// The set-uid bit was copied with the directory, and nothing else of what made it managed: one finding, whatever is in it.
+    fn copied_flat(&mut self, count: u64, algorithm: Algorithm) -> Result<()> {
+        let before = self.summary;
+        self.is_quiet = true;
+        // What is called like a bucket is a directory of the view here, and would be emptied.
+        let may_be = self.repair
+            && self
+                .folder
+                .entries()?
+                .all(|entry| is_no_node(entry, algorithm));
+        if may_be {
+            self.managed(algorithm)?;
+        }
+        self.is_quiet = false;
+        let found = self.summary.findings - before.findings;
+        let repaired = self.summary.repaired - before.repaired;
+        (self.summary.findings, self.summary.repaired) = (before.findings, before.repaired);
+        self.found(
+            PathBuf::new(),
+            What::CopiedFlat(count),
+            may_be && found == repaired,
+        );
+        Ok(())
+    }
+
     fn managed(&mut self, algorithm: Algorithm) -> Result<()> {
         let folder = self.folder;
         if self.repair {
@@ -197,14 +252,15 @@ impl Check<'_, '_> {
             if lot.path != Path::new("") {
                 self.bucket(lot, algorithm)?;
             }
-            for entry in &lot.entries {
+            // What a repair that was killed has set aside is looked at before this one sets anything aside.
+            let (staging, entries): (Vec<_>, Vec<_>) =
+                lot.entries.iter().partition(|entry| is_staging(lot, entry));
+            if !staging.is_empty() {
+                self.staging(algorithm)?;
+            }
+            for entry in entries {
                 if lot.is_in_view(algorithm, entry) {
                     self.in_view(lot, entry)?;
-                } else if lot.path == Path::new("")
-                    && entry.name == STAGING
-                    && entry.kind == Kind::Folder
-                {
-                    self.staging(algorithm)?;
                 } else {
                     self.misplaced(lot.folder, lot.path, entry, algorithm)?;
                 }
@@ -232,9 +288,12 @@ impl Check<'_, '_> {
 
     fn bucket(&mut self, lot: &Lot<'_>, algorithm: Algorithm) -> Result<()> {
         self.summary.buckets += u64::from(lot.bucket.is_some());
+        // A server that was killed between a removal and that of the bucket leaves one.
         if is_droppable(lot, algorithm) && lot.entries.is_empty() {
-            let repaired = self.repair && self.folder.remove_folder(lot.path)?;
-            self.found(lot.path.to_path_buf(), What::LeftOver, repaired);
+            self.summary.empty_buckets += 1;
+            if self.repair {
+                self.folder.remove_folder(lot.path)?;
+            }
             return Ok(());
         }
         if !self.is_like(lot.folder)? {
@@ -408,6 +467,16 @@ impl Check<'_, '_> {
         self.folder.remove_folder(Path::new(STAGING))?;
         Ok(self.folder.sync_file_system()?)
     }
+}
+
+/// Whether an entry is the staging directory.
+fn is_staging(lot: &Lot<'_>, entry: &Entry) -> bool {
+    lot.path == Path::new("") && entry.name == STAGING && entry.kind == Kind::Folder
+}
+
+/// Whether an entry is no directory that is called like a bucket, or like one of buckets.
+fn is_no_node(entry: newsreel_host::Result<Entry>, algorithm: Algorithm) -> bool {
+    entry.is_ok_and(|it| it.kind != Kind::Folder || algorithm.node(None, &it.name).is_none())
 }
 
 /// Whether a bucket is removed when it is empty.

@@ -143,6 +143,12 @@ pub trait Disk: Send + Sync + Debug {
         Ok(0)
     }
 
+    /// What a directory says of itself: the value of this extended attribute, if it has one, and the bits of its mode.  Nothing where nobody
+    /// keeps such.
+    fn folder_mark(&self, _dir: &Path, _attribute: &str) -> Result<(Option<Vec<u8>>, u32)> {
+        Ok((None, 0))
+    }
+
     /// What is mounted below a directory.
     fn mounts_below(&self, _dir: &Path) -> Result<Vec<PathBuf>> {
         Ok(Vec::new())

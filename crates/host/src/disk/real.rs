@@ -350,6 +350,15 @@ impl Disk for RealDisk {
         Ok(facts.st_dev)
     }
 
+    fn folder_mark(&self, dir: &Path, attribute: &str) -> Result<(Option<Vec<u8>>, u32)> {
+        let folder = crate::Folder::open(dir)?;
+        // What a mount of Usenetfs shows lies as it is seen.
+        if folder.file_system()?.kind == crate::folder::FileSystemKind::Fuse {
+            return Ok((None, 0));
+        }
+        Ok((folder.attribute(attribute)?, folder.facts()?.mode))
+    }
+
     fn mounts_below(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let whole = crate::mounts::canonical(dir);
         let mounts = crate::mounts::mount_points()?.into_iter();

@@ -112,6 +112,8 @@ pub struct FileSystem {
     pub free_inodes: Option<u64>,
     /// Octets of one block.
     pub block_bytes: u64,
+    /// It tells no size, nor what is free: it is as large as memory (ramfs).
+    pub has_no_limit: bool,
 }
 
 impl FileSystem {
@@ -132,6 +134,7 @@ impl FileSystem {
             // A file system that makes inodes as it needs them counts none.
             free_inodes: (room.f_files > 0).then_some(room.f_favail),
             block_bytes: room.f_frsize,
+            has_no_limit: room.f_blocks == 0,
         })
     }
 }

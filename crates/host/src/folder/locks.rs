@@ -60,6 +60,11 @@ impl Folder {
 
     /// Whether somebody who may has locked it: alone, if `is_shared`, else at all.
     pub fn is_in_use(&self, is_shared: bool) -> Result<bool> {
+        Ok(self.used_by(is_shared)?.is_some())
+    }
+
+    /// The same, and which process that is, where it is known.
+    pub fn used_by(&self, is_shared: bool) -> Result<Option<Option<u32>>> {
         let lock = match is_shared {
             true => self.lock_shared(),
             false => self.lock(),
@@ -67,15 +72,19 @@ impl Folder {
         match lock {
             Err(error) if error.kind() == ErrorKind::Locked => {}
             // Where there are no locks (NFS) nobody has one.
-            _ => return Ok(false),
+            _ => return Ok(None),
         }
         let facts = self.facts()?;
         let holders = holders(&facts)?;
         // Where the table says nothing (another container, btrfs) it may be anybody's.
+        if holders.is_empty() {
+            return Ok(Some(None));
+        }
         let mut in_the_way = holders
             .iter()
             .filter(|holder| holder.is_alone || !is_shared);
-        Ok(holders.is_empty() || in_the_way.any(|holder| counts(holder.pid, facts.uid)))
+        let found = in_the_way.find(|holder| counts(holder.pid, facts.uid));
+        Ok(found.map(|holder| Some(holder.pid)))
     }
 
     fn lock_by(&self, operation: FlockOperation) -> Result<FolderLock> {
@@ -165,6 +174,11 @@ mod tests {
         let open = || Folder::open(dir.path()).unwrap();
         let lock = open().lock_shared().unwrap();
         assert!(open().is_in_use(false).unwrap() && !open().is_in_use(true).unwrap());
+        let holder = open().used_by(false).unwrap().unwrap();
+        assert!(
+            holder.is_none_or(|pid| pid == process::own_pid()),
+            "{holder:?}"
+        );
         let error = open().lock().unwrap_err().to_string();
         let told = format!("process {}", process::own_pid());
         // Where the table has the device of the directory, which btrfs gives another number.

@@ -226,3 +226,13 @@ fn a_link_on_the_way_is_never_followed() {
     assert_eq!(names(&beyond), ["empty", "theirs"]);
     assert_eq!(names(&folder), ["mine", "sub", "way"]);
 }
+
+/// What is in memory without a limit tells zeros, which were taken for a full disk.
+#[test]
+fn a_file_system_that_tells_no_size_has_no_limit() {
+    let none = Folder::open(Path::new("/proc")).unwrap();
+    assert!(none.file_system().unwrap().has_no_limit);
+    let dir = tempfile::tempdir().unwrap();
+    let system = Folder::open(dir.path()).unwrap().file_system().unwrap();
+    assert!(!system.has_no_limit, "{system:?}");
+}

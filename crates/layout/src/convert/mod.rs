@@ -17,7 +17,7 @@ use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
 use crate::mark::{Fingerprint, Layout, Mark, Step, UnderWay, is_unsupported};
 
-pub use plan::{Plan, Refusal, joined};
+pub use plan::{Plan, Refusal, is_bucket, joined};
 
 /// The staging directory, in the directory that is being converted.
 pub const STAGING: &str = ".usenetfs-convert";

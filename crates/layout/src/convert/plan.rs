@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use newsreel_host::folder::{Entry, Kind};
 use newsreel_host::{Folder, Op, process};
@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::managed::open_if_there;
 use crate::mark::{Layout, Mark, Step};
 use crate::name::Name;
+use crate::of_set;
 use crate::walk::walk;
 
 /// The bit of a directory in which all that is made has its group.
@@ -83,6 +84,8 @@ pub enum Refusal {
     NoAttributes,
     /// Only root, or who is in the directory's group, can give it and its buckets that group or the set-gid bit.
     Group(u32),
+    /// It is, lies in or holds the directory of a set of newsreel's own spool.
+    OfSet(PathBuf),
 }
 
 impl fmt::Display for Refusal {
@@ -125,6 +128,14 @@ impl fmt::Display for Refusal {
             Self::Group(gid) => write!(
                 f,
                 "its group ({gid}) or its set-gid bit would be lost, because you are not in that group; have root convert it"
+            ),
+            Self::OfSet(set) => write!(
+                f,
+                "{} is the directory of a set of newsreel's own spool ({} is in it), whose server would take the files for removed; how the \
+                 directories of its groups lie, `layouts` of the [[set]] says, for articles that come from then on; `convert off` takes a mark off \
+                 that is there already",
+                set.display(),
+                of_set::SET_MARK
             ),
         }
     }
@@ -176,19 +187,30 @@ pub(super) fn make(folder: &Folder, course: Course, to: Layout) -> Result<Plan> 
     if goes_on.is_none() && is_bucket(folder)? {
         count.refuse(Refusal::Bucket);
     }
+    count.of_set(folder)?;
     count.group(folder)?;
+    let staging = match goes_on {
+        Some(_) => open_if_there(folder, Path::new(STAGING))?,
+        None => None,
+    };
     match (from, goes_on) {
         (Layout::Flat, None | Some(Step::Scatter)) => count.flat(folder)?,
         (Layout::Managed(from), None | Some(Step::Scatter)) => count.managed(folder, from)?,
-        (Layout::Managed(from), Some(Step::Spread)) => {
-            if let Some(staging) = open_if_there(folder, Path::new(STAGING))? {
-                count.managed(&staging, from)?;
+        // Some buckets are in the one, some in the other; all that is in them is to be spread then.
+        (Layout::Managed(from), Some(Step::Lower)) => {
+            count.managed(folder, from)?;
+            count.staged(staging.as_ref(), from)?;
+        }
+        (Layout::Managed(from), Some(Step::Spread)) => count.staged(staging.as_ref(), from)?,
+        (_, Some(Step::Raise)) => {
+            if let Layout::Managed(to) = to {
+                count.staged(staging.as_ref(), to)?;
             }
         }
-        // What is left besides is buckets as a whole.
-        _ => {}
+        // `lower` and `spread` come from buckets.
+        (Layout::Flat, Some(Step::Lower | Step::Spread)) => {}
     }
-    count.room(folder)?;
+    count.room(folder, staging.as_ref())?;
     Ok(count.plan)
 }
 
@@ -231,6 +253,24 @@ impl Count {
         Ok(())
     }
 
+    /// What lies in the buckets of the staging directory.
+    fn staged(&mut self, staging: Option<&Folder>, algorithm: Algorithm) -> Result<()> {
+        staging.map_or(Ok(()), |staging| self.managed(staging, algorithm))
+    }
+
+    /// What newsreel's own server keeps; a mark that somebody has set there all the same may be taken off.
+    fn of_set(&mut self, folder: &Folder) -> Result<()> {
+        let is_the_way_back = self.to.is_none() && of_set::is_marked(folder)?;
+        let found = match is_the_way_back {
+            true => None,
+            false => of_set::set_at_or_above(folder)?,
+        };
+        found
+            .into_iter()
+            .for_each(|set| self.refuse(Refusal::OfSet(set)));
+        Ok(())
+    }
+
     fn entry(&mut self, folder: &Folder, entry: &Entry) -> Result<()> {
         let plan = &mut self.plan;
         plan.entries += 1;
@@ -243,6 +283,10 @@ impl Count {
                 plan.folders += 1;
                 if folder.facts_of(entry.path())?.is_mount_point {
                     plan.refusals.push(Refusal::MountPoint(entry.name.clone()));
+                }
+                if of_set::is_of_set(folder, entry.path())? && self.to.is_some() {
+                    let set = folder.path().join(entry.path());
+                    plan.refusals.push(Refusal::OfSet(set));
                 }
             }
             Kind::Link => {
@@ -271,7 +315,7 @@ impl Count {
     }
 
     /// Buckets cost an inode and a block each, and so do the directories they lie in.
-    fn room(&mut self, folder: &Folder) -> Result<()> {
+    fn room(&mut self, folder: &Folder, staging: Option<&Folder>) -> Result<()> {
         let Some(to) = self.to else {
             return Ok(());
         };
@@ -282,12 +326,23 @@ impl Count {
             folders.insert(path);
         }
         folders.remove(Path::new(""));
+        // The run before made some.
+        let goes_on = self.plan.goes_on;
+        let made_in = match goes_on {
+            None => None,
+            Some(Step::Scatter | Step::Raise) => staging,
+            Some(Step::Lower | Step::Spread) => Some(folder),
+        };
+        // The buckets that are in the directory while they are lowered are those of the other layout.
+        if let Some(made_in) = made_in.filter(|_| goes_on != Some(Step::Lower)) {
+            folders.retain(|path| made_in.facts_of(path).is_err());
+        }
         let needed = folders.len() as u64;
         self.plan.new_folders = needed;
-        if self.plan.goes_on.is_some() {
+        let system = folder.file_system()?;
+        if system.has_no_limit {
             return Ok(());
         }
-        let system = folder.file_system()?;
         if let Some(free) = system.free_inodes.filter(|free| *free < needed) {
             self.refuse(Refusal::NoInodes { needed, free });
         }
@@ -301,7 +356,7 @@ impl Count {
 }
 
 /// Whether the directory is part of a layout: then its names are not a view's.
-fn is_bucket(folder: &Folder) -> Result<bool> {
+pub fn is_bucket(folder: &Folder) -> Result<bool> {
     let up = Path::new("..");
     let parent = folder.open_folder(up)?;
     if parent.facts()?.is_same_as(&folder.facts()?) {

@@ -247,6 +247,49 @@ fn progress_is_told_and_may_stop_it() {
     assert_eq!(view(&group).len(), 600);
 }
 
+/// Of one that was stopped while buckets were lowered it said that nothing was left.
+#[test]
+fn what_is_left_is_told_in_every_step() {
+    use newsreel_layout::Step::{Lower, Raise, Scatter, Spread};
+    for (from, to, step, done, left) in [
+        (Target::Off, Target::On(YYY), Scatter, 512, 88),
+        (Target::Off, Target::On(YYY), Raise, 0, 600),
+        (Target::On(YYY), Target::Off, Lower, 0, 600),
+        (Target::On(YYY), Target::To(RANGE), Lower, 0, 600),
+        (Target::On(YYY), Target::To(RANGE), Spread, 256, 600 - 256),
+    ] {
+        let world = World::fast();
+        let group = world.group();
+        for number in 1..=600 {
+            put(&group, Path::new(&number.to_string()), b"").unwrap();
+        }
+        run(&group, from).unwrap();
+        let mut stop = |progress: Progress| match (progress.step, progress.done) {
+            (at, so_many) if at == step && so_many >= done => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        let stopped = convert(&group, to, Options::default(), &mut stop).unwrap_err();
+        assert!(matches!(stopped, Error::Interrupted { .. }), "{stopped}");
+        let plan = plan(&group, to).unwrap();
+        assert_eq!(
+            (plan.goes_on, plan.entries),
+            (Some(step), left),
+            "{from:?} {to:?}"
+        );
+        assert!(plan.refusals.is_empty(), "{plan:?}");
+        // Those that are there are not made again.
+        let all = if to == Target::On(YYY) { 60 } else { 1 };
+        let makes = match step {
+            Scatter => plan.new_folders > 0 && plan.new_folders < all,
+            Lower if to != Target::Off => plan.new_folders == all,
+            _ => plan.new_folders == 0,
+        };
+        assert!(makes, "{plan:?}");
+        run(&group, to).unwrap();
+        assert_eq!(view(&group).len(), 600);
+    }
+}
+
 #[test]
 fn a_conversion_is_turned_round_where_that_can_be() {
     use newsreel_layout::Step::{Lower, Raise, Scatter, Spread};

@@ -7,5 +7,6 @@ mod convert;
 mod crash;
 mod listing;
 mod managed;
+mod of_set;
 mod verify;
 mod world;

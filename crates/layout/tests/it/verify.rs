@@ -209,17 +209,83 @@ fn buckets_get_owner_and_mode_of_the_directory() {
     );
 }
 
+/// A server that was killed between the removal of the last file and that of its bucket left a finding behind, and so a verification that failed.
 #[test]
-fn empty_buckets_are_left_over_only_where_they_are_not_needed_again() {
-    for (algorithm, bucket, expected) in [
-        (RANGE, "r1024", vec!["r1024 is left over, and empty"]),
-        (RANGE, "aaa", vec![]),
-        (YYY, "345", vec![]),
-    ] {
+fn empty_buckets_mean_nothing_and_are_counted_where_they_are_not_needed_again() {
+    for (algorithm, bucket, count) in [(RANGE, "r1024", 1), (RANGE, "aaa", 0), (YYY, "345", 0)] {
         let (world, _) = World::managed(algorithm);
         world.group().make_folder(Path::new(bucket), 0o755).unwrap();
-        check(&world, &expected, &[]);
+        check(&world, &[], &[]);
+        let is_there = tree(&world.group()).len() as u64;
+        assert_eq!(is_there, 1 - count, "a repair removes what is not needed");
+        let _ = world.group().make_folder(Path::new(bucket), 0o755);
+        assert_eq!(findings(&world, false).1.empty_buckets, count);
     }
+}
+
+/// What works in the view was a finding that no repair could end.
+#[test]
+fn a_relative_link_is_a_note() {
+    let (world, managed) = World::managed(RANGE);
+    managed
+        .make_bucket(RANGE.bucket(newsreel_layout::Name::parse("7".as_ref()).unwrap()))
+        .unwrap();
+    let bucket = world.group().open_folder(Path::new("r0")).unwrap();
+    soft(&bucket, Path::new("../8"), "7");
+    let (told, summary) = findings(&world, false);
+    assert_eq!(
+        told,
+        ["r0/7 is a relative link; natively it leads elsewhere"]
+    );
+    assert_eq!((summary.findings, summary.notes), (0, 1));
+}
+
+/// A copy of a managed directory as its mount shows it: the bit came along and made every file a stray.
+#[test]
+fn a_flat_copy_with_the_bit_is_one_finding() {
+    let flat = |world: &World| {
+        let group = world.group();
+        for name in ["1", "2", "123456", "foo"] {
+            put(&group, Path::new(name), name.as_bytes()).unwrap();
+        }
+        group.make_folder(Path::new("sub"), 0o755).unwrap();
+        let before = view(&group);
+        group.set_mode(0o755 | SET_UID).unwrap();
+        before
+    };
+    let told = " has the set-uid bit and no mark, and all of it (5) lies flat, so that its view is empty: most likely it was copied from a \
+                mount, and the bit with it; `chmod u-s` (not through a mount) makes it an ordinary directory again, `verify --repair` one \
+                that is managed by yyy";
+    let world = World::new();
+    let before = flat(&world);
+    check(&world, &[told], &[]);
+    assert_eq!(view(&world.group()), before);
+    assert_eq!(Mark::read(&world.group()).unwrap(), Mark::Managed(YYY));
+    // Whether a directory with the name of a bucket is one nobody knows: what is in it stays there.
+    let world = World::new();
+    flat(&world);
+    let group = world.group();
+    group.make_folder(Path::new("345"), 0o755).unwrap();
+    put(&group, Path::new("345/1"), b"1").unwrap();
+    let told = told.replace("(5)", "(6)");
+    check(&world, &[&told], &[&told]);
+    assert!(tree(&group).contains(&"345/1".to_owned()));
+}
+
+/// What was set aside just now was told once more.
+#[test]
+fn a_repair_after_one_that_was_killed_counts_each_thing_once() {
+    let (world, _) = World::managed(YYY);
+    let group = world.group();
+    let staging = Path::new(".usenetfs-convert");
+    group.make_folder(staging, 0o755).unwrap();
+    put(&group, &staging.join("1"), b"").unwrap();
+    for number in 2..40 {
+        put(&group, Path::new(&number.to_string()), b"").unwrap();
+    }
+    let (told, summary) = findings(&world, true);
+    assert_eq!((summary.findings, summary.repaired), (39, 39), "{told:?}");
+    assert_eq!(view(&group).len(), 39);
 }
 
 #[test]

@@ -254,6 +254,10 @@ impl Disk for FaultyDisk {
         self.inner.file_system(dir)
     }
 
+    fn folder_mark(&self, dir: &Path, attribute: &str) -> Result<(Option<Vec<u8>>, u32)> {
+        self.inner.folder_mark(dir, attribute)
+    }
+
     fn mounts_below(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         self.inner.mounts_below(dir)
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, OpenMode};
+use parking_lot::Mutex;
 
 use crate::config::FileFormat;
 use crate::error::{Error, Result};
@@ -111,6 +112,7 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
                 format: FileFormat::Native,
                 has_hierarchies: true,
                 lender: None,
+                told: Mutex::default(),
             }),
         }),
         None if has_cards(&buffer)? => {

@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::methods::Opening;
 use crate::store::Access;
 
-/// Its name in the directory.
-pub(crate) const MARK: &str = ".newsreel-set";
+/// Its name in the directory, which tells Usenetfs whose that is.
+pub(crate) const MARK: &str = newsreel_layout::SET_MARK;
 const WORDS: &str = "newsreel set 1 ";
 /// Words, an id, a name and a checksum.
 const OCTETS_MAX: usize = 1 << 10;

@@ -494,6 +494,11 @@ pub trait BufferReader: Send + Sync + Debug {
         false
     }
 
+    /// The directory on the way to a path that somebody has turned over (Usenetfs): what lies in it may lie elsewhere than a card says, and stays.
+    fn turned_over(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
+
     /// Removes a file that is [`FileOf::Copy`], or one of an article that lies elsewhere.
     fn remove_copy(&self, _path: &Path) -> Result<()> {
         Ok(())

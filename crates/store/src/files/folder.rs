@@ -5,6 +5,7 @@
 //! length.  A name that is taken gets a `+`; whose file it is, the checksums of the card say.
 
 mod absence;
+mod turned;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use newsreel_host::{Disk, Error as HostError, ErrorKind, File, OpenMode};
 use newsreel_wire::UnixTime;
 use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
+use parking_lot::Mutex;
 
 use super::card::Card;
 use super::lent::Lender;
@@ -79,6 +81,8 @@ pub(crate) struct Folder {
     pub(crate) roots: Roots,
     /// Who has the texts, where no files are made here.
     pub(crate) lender: Option<Arc<Lender>>,
+    /// Which of its directories were told of that somebody turned over.
+    pub(crate) told: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Folder {
@@ -239,7 +243,10 @@ impl Folder {
                 Err(error) => return Err(error),
             }
         }
-        Err(why)
+        match why {
+            TextError::Missing => self.read_turned_over(card, (want, blocking), text),
+            why => Err(why),
+        }
     }
 
     /// Under each of the names of a card the file that is its; what they have is in `text`.
@@ -247,7 +254,11 @@ impl Folder {
         let wanted = (Want::Whole, Blocking::Yes);
         let (mut own, mut read) = (Vec::new(), Vec::new());
         for name in card.names() {
-            if let Ok(path) = self.read_named(name, card, wanted, &mut read) {
+            let path = match self.read_named(name, card, wanted, &mut read) {
+                Err(TextError::Missing) => self.read_elsewhere(name, card, Want::Whole, &mut read),
+                path => path.ok(),
+            };
+            if let Some(path) = path {
                 own.push(path);
                 std::mem::swap(text, &mut read);
             }
@@ -448,6 +459,7 @@ mod tests {
             format: FileFormat::Native,
             has_hierarchies: true,
             lender: None,
+            told: Mutex::default(),
         }
     }
 
@@ -604,6 +616,7 @@ mod tests {
             format: FileFormat::Native,
             has_hierarchies: true,
             lender: None,
+            told: Mutex::default(),
         };
         folder.disk.make_dirs(&folder.path("d/1", 0)).unwrap();
         let text = b"Subject: x\r\n\r\n.\r\n";

@@ -234,7 +234,7 @@ impl BufferReader for FileReader {
         let mut memory = Vec::new();
         let (card, record) = self.card(token, Blocking::Yes, &mut memory).ok()?;
         // The directory of the set may go, or come back, beside this.
-        let was_there = self.cards.look().is_ok();
+        let was_there = self.cards.look().is_ok() && self.folder.is_there(&card);
         let read = self
             .folder
             .read(&card, Want::Head, Blocking::Yes, &mut memory);
@@ -316,6 +316,10 @@ impl BufferReader for FileReader {
     fn may_own(&self, path: &Path, token: &Token) -> bool {
         let card = self.card(token, Blocking::Yes, &mut Vec::new());
         card.map_or(true, |(card, _)| self.folder.may_own(&card, path))
+    }
+
+    fn turned_over(&self, path: &Path) -> Option<PathBuf> {
+        self.folder.turned_over(path)
     }
 
     fn remove_copy(&self, path: &Path) -> Result<()> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
+use parking_lot::Mutex;
 
 use super::batch::{Collected, FileBatch, Unwritten};
 use super::card::Card;
@@ -124,6 +125,7 @@ pub(crate) fn open_of(
         },
         has_hierarchies,
         lender,
+        told: Mutex::default(),
     };
     let hollows = Arc::<Hollows>::default();
     let reader = Arc::new(FileReader {

@@ -17,6 +17,8 @@ impl Folder {
         }
         let are_known = !self.has_hierarchies || self.roots.are_known();
         !self.roots.hides(card.names())
+            // What somebody has turned over lies elsewhere.
+            && !self.has_turned_over(card)
             && card.names().all(|name| {
                 let path = self.path(name, 0);
                 let dir = path.parent().unwrap_or(&self.dir);

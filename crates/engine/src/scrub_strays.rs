@@ -3,7 +3,8 @@
 //! Such a file is removed only where it is certain that nobody needs it: the article was taken when it came again, has a card of this
 //! set and a sound file of its own, and this one is a copy of it, to which no other path leads; or a move was ended, and the article is read
 //! in another set, has the same octets there, and no file that this one is; or the history knows that the article lay in this set and was
-//! withdrawn; or nothing is in it, and no card leads there.  What else nobody is led to is told of and stays: it may be of a
+//! withdrawn; or nothing is in it, and no card leads there.  In a directory that somebody has turned over (Usenetfs) none is removed, and it is
+//! told.  What else nobody is led to is told of and stays: it may be of a
 //! catalogue or a log that was lost.  What is just being written is no stray: who looks waits for the commit under way, and
 //! looks again.
 
@@ -29,6 +30,9 @@ pub const STRAYS_AT_ONCE: usize = 1024;
 /// So many files with nothing in them are held against all cards at once.
 pub const EMPTY_AT_ONCE: usize = 64;
 
+/// So many directories that were turned over are told by name.
+const TURNED_OVER_MAX: usize = 20;
+
 /// What was met of them in the directory of one set.
 #[derive(Debug)]
 pub(crate) struct Strays<'a> {
@@ -50,6 +54,11 @@ pub(crate) struct Strays<'a> {
     first: Option<PathBuf>,
     /// Places of the catalogue that were closed.
     closed: u64,
+    /// Directories that somebody has turned over, and how many are not told by name.
+    turned: BTreeSet<PathBuf>,
+    turned_more: u64,
+    /// The directory of the file that was looked at last, and whether it lies in such a one.
+    last: (PathBuf, bool),
 }
 
 impl<'a> Strays<'a> {
@@ -69,6 +78,9 @@ impl<'a> Strays<'a> {
             stay: 0,
             first: None,
             closed: 0,
+            turned: BTreeSet::new(),
+            turned_more: 0,
+            last: (PathBuf::new(), false),
         })
     }
 
@@ -84,6 +96,7 @@ impl<'a> Strays<'a> {
             });
             return Ok(None);
         };
+        self.look_at_directory(&file.path);
         let headers = Headers::scan_stored(&self.text).ok();
         let id = headers
             .as_ref()
@@ -109,6 +122,22 @@ impl<'a> Strays<'a> {
             }
         }
         Ok(Some(self.text.len() as u64))
+    }
+
+    /// Notes a directory that somebody has turned over, once for all files in it.
+    fn look_at_directory(&mut self, file: &Path) {
+        let dir = file.parent().unwrap_or(file);
+        if dir == self.last.0 {
+            return;
+        }
+        let turned = self.buffer.turned_over(file);
+        self.last = (dir.to_path_buf(), turned.is_some());
+        if let Some(turned) = turned.filter(|it| !self.turned.contains(it)) {
+            match self.turned.len() < TURNED_OVER_MAX {
+                true => drop(self.turned.insert(turned)),
+                false => self.turned_more += 1,
+            }
+        }
     }
 
     /// What the history says of the message-id in a file.
@@ -201,6 +230,12 @@ impl<'a> Strays<'a> {
         let is_done = self.shared.have_done(Request::Clear(Vec::new()));
         let (mut left, mut empty) = (Vec::new(), Vec::new());
         for (file, hash) in met {
+            // Where it lies is not where it was written: what the cards and the history say of that tells nothing of it.
+            if self.buffer.turned_over(&file.path).is_some() {
+                self.stay += 1;
+                self.first.get_or_insert(file.path);
+                continue;
+            }
             let may_go = is_done && file.is_plain && file.octets == 0;
             if may_go && empty.len() < EMPTY_AT_ONCE {
                 empty.push(file);
@@ -294,6 +329,27 @@ impl<'a> Strays<'a> {
         self.lost.made()
     }
 
+    /// Which directories somebody has turned over.
+    fn told_turned(&self) -> Option<String> {
+        let dirs: Vec<String> = self
+            .turned
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect();
+        let more = match self.turned_more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!dirs.is_empty()).then(|| {
+            format!(
+                "directories that somebody has turned over behind the server's back (`newsreel usenetfs convert`, or a set-uid bit): {}{more}; nothing \
+                 is removed there; stop the server and `newsreel usenetfs convert off` each, or `chmod u-s` one that has only the bit: how its \
+                 directories lie, `layouts` of the [[set]] says",
+                dirs.join(", ")
+            )
+        })
+    }
+
     /// What was met.
     pub(crate) fn told(self) -> Vec<String> {
         let buffer = self.buffer.name();
@@ -340,6 +396,7 @@ impl<'a> Strays<'a> {
                 self.withdrawn
             ));
         }
+        told.extend(self.told_turned());
         if let Some(first) = self.first {
             told.push(format!(
                 "files to which no card leads: {}, first {}; nothing tells whether they were ever taken, so they stay: move them \

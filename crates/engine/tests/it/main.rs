@@ -47,6 +47,7 @@ mod segments;
 mod starting;
 mod transit;
 mod trouble;
+mod turned_over;
 mod volatile;
 mod waiting;
 mod withdrawing;

@@ -1,6 +1,6 @@
 //! What was measured, and what lies between: `docs/decisions/0008-when-a-directory-should-be-managed.md`.
 //!
-//! One row is one run of `crates/layout/examples/measure.rs` on one file system and one size.  Between sizes costs grow
+//! One row is one run of `crates/layout/examples/measure.rs` on one file system and one size, or of the figures of `docs/reports/usenetfs.md`.  Between sizes costs grow
 //! by a power of the size; beyond the smallest and the largest nothing is known, and they count for the rest.
 
 use super::Search;
@@ -42,22 +42,33 @@ const fn costs(all: [(f64, f64); 4]) -> Costs {
     }
 }
 
-/// ext2 without `dir_index`.
-static LINEAR: [Row; 3] = [
+/// ext2 without `dir_index`: half of the lookups at random and half in order, as in figures 3 to 6 of `docs/reports/usenetfs.md`; the reads
+/// beyond 65,536 entries are those there.
+static LINEAR: [Row; 5] = [
     Row {
         entries: 1024.0,
-        flat: costs([(6.7, 0.01), (91.7, 0.03), (10.2, 0.01), (156.9, 3.0)]),
-        managed: costs([(4.6, 0.01), (158.2, 0.04), (7.9, 0.01), (463.9, 10.0)]),
+        flat: costs([(3.2, 0.01), (41.0, 0.03), (9.0, 0.01), (91.0, 3.0)]),
+        managed: costs([(2.7, 0.01), (12.0, 0.04), (8.0, 0.01), (147.0, 10.0)]),
     },
     Row {
-        entries: 8192.0,
-        flat: costs([(152.2, 0.08), (554.3, 0.06), (11.4, 0.02), (1330.7, 8.0)]),
-        managed: costs([(10.2, 0.09), (33.1, 0.04), (8.5, 0.01), (3170.8, 39.0)]),
+        entries: 4096.0,
+        flat: costs([(7.1, 0.04), (83.0, 0.05), (9.0, 0.01), (287.0, 5.0)]),
+        managed: costs([(3.5, 0.05), (12.0, 0.04), (8.0, 0.01), (475.0, 24.0)]),
     },
     Row {
-        entries: 65536.0,
-        flat: costs([(861.4, 0.66), (3246.6, 0.29), (14.4, 0.02), (16741.6, 64.0)]),
-        managed: costs([(37.0, 0.7), (93.8, 0.04), (10.1, 0.02), (18194.0, 273.0)]),
+        entries: 32768.0,
+        flat: costs([(41.0, 0.33), (457.0, 0.2), (9.0, 0.02), (2000.0, 32.0)]),
+        managed: costs([(4.0, 0.35), (12.0, 0.04), (8.0, 0.02), (3240.0, 137.0)]),
+    },
+    Row {
+        entries: 262144.0,
+        flat: costs([(320.0, 0.66), (1503.0, 0.29), (9.0, 0.02), (16500.0, 256.0)]),
+        managed: costs([(5.5, 0.7), (20.0, 0.04), (8.0, 0.02), (28800.0, 1092.0)]),
+    },
+    Row {
+        entries: 524288.0,
+        flat: costs([(689.0, 0.66), (2847.0, 0.29), (7.5, 0.02), (33030.0, 512.0)]),
+        managed: costs([(6.1, 0.7), (21.5, 0.04), (7.2, 0.02), (55805.0, 2184.0)]),
     },
 ];
 
@@ -113,6 +124,28 @@ static TREE: [Row; 4] = [
         managed: costs([(52.1, 3.79), (18.2, 0.03), (16.0, 0.06), (132206.4, 3158.0)]),
     },
 ];
+
+/// What a mount adds to each operation, whatever lies below: the request, most of which is waking the server, in microseconds
+/// (`docs/decisions/0025-what-a-request-to-a-mount-costs.md` and the report, natively and mounted).
+const REQUEST_US: [f64; 3] = [40.0, 100.0, 70.0];
+/// The same of a listing: what its requests cost together, and each entry.
+const LISTING_US: (f64, f64) = (700.0, 0.14);
+
+/// The costs of a managed directory of so many entries through a mount.
+pub(super) fn mounted(managed: &Costs, entries: u64) -> Costs {
+    let [lookup, add, remove] = REQUEST_US;
+    let (listing, entry) = LISTING_US;
+    let with = |cost: Cost, more: f64| Cost {
+        cpu_us: cost.cpu_us + more,
+        ..cost
+    };
+    Costs {
+        lookup: with(managed.lookup, lookup),
+        add: with(managed.add, add),
+        remove: with(managed.remove, remove),
+        list: with(managed.list, listing + entry * entries as f64),
+    }
+}
 
 /// The costs of a directory of so many entries, flat and managed.
 pub(super) fn at(search: Search, entries: u64) -> (Costs, Costs) {

@@ -1,8 +1,9 @@
 //! Advice whether a directory should be managed: from what it holds, how its file system finds names, what was measured,
 //! and what is done with it all day.
 //!
-//! An estimate of native work, in the manner of the paper's figure 6 but per file system: its rule of 10,000 articles
-//! holds for directories that are searched from end to end, and for no others.
+//! An estimate in the manner of the paper's figure 6 but per file system: its rule of 10,000 articles holds for directories that are searched
+//! from end to end, and for no others.  It is made twice: for a program that uses the layout itself, and for one that has nothing but a mount, of which
+//! each operation is a request.
 
 mod figures;
 
@@ -24,7 +25,7 @@ pub enum Search {
     Linear,
     /// By a hash: ext4.
     Hashed,
-    /// In a tree: XFS, btrfs.
+    /// In a tree: XFS.
     Tree,
 }
 
@@ -63,8 +64,10 @@ pub struct Mix {
 pub struct Day {
     /// In a flat directory.
     pub flat: f64,
-    /// In one managed by `range1024`.
+    /// In one managed by `range1024`, natively.
     pub managed: f64,
+    /// In the same through a mount.
+    pub mounted: f64,
 }
 
 /// What to do with a directory.
@@ -83,8 +86,10 @@ pub enum Verdict {
 /// Advice with its reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Advice {
-    /// What to do.
-    pub verdict: Verdict,
+    /// What to do for a program that uses the layout itself.
+    pub natively: Verdict,
+    /// What to do for one that has nothing but a mount, against the flat directory without one.
+    pub mounted: Verdict,
     /// A day when everything is in memory.
     pub in_memory: Option<Day>,
     /// A day when nothing is, and a read takes [`READ_US`].
@@ -116,7 +121,8 @@ pub fn census(folder: &Folder) -> Result<Census> {
         file_system: file_system.kind,
         search: match file_system.kind {
             FileSystemKind::Ext => Some(Search::Hashed),
-            FileSystemKind::Xfs | FileSystemKind::Btrfs => Some(Search::Tree),
+            FileSystemKind::Xfs => Some(Search::Tree),
+            // Of btrfs, and of what is in memory, nothing was measured.
             _ => None,
         },
     };
@@ -174,6 +180,7 @@ impl Mix {
 #[must_use]
 pub fn day(search: Search, entries: u64, mix: Mix, read_us: f64) -> Day {
     let (flat, managed) = figures::at(search, entries);
+    let mounted = figures::mounted(&managed, entries);
     let seconds = |costs: &figures::Costs| {
         let of = |cost: &figures::Cost| cost.cpu_us + cost.reads * read_us;
         let work = mix.lookups * of(&costs.lookup) + mix.adds * of(&costs.add);
@@ -183,6 +190,7 @@ pub fn day(search: Search, entries: u64, mix: Mix, read_us: f64) -> Day {
     Day {
         flat: seconds(&flat),
         managed: seconds(&managed),
+        mounted: seconds(&mounted),
     }
 }
 
@@ -195,12 +203,16 @@ pub fn advise(census: &Census, mix: Mix) -> Advice {
             .map(|search| day(search, census.entries, mix, read_us))
     };
     let (in_memory, on_disk) = (days(0.0), days(READ_US));
-    let verdict = match (in_memory, on_disk) {
+    let verdict = |is_mounted: bool| match (in_memory, on_disk) {
         (Some(_), Some(_)) if census.entries < ENTRIES_MIN => Verdict::Either,
         (Some(memory), Some(disk)) => {
-            let gains = |pays: fn(&Day) -> bool| pays(&memory) || pays(&disk);
-            let managed = gains(|day| day.flat > day.managed * MATTERS);
-            let flat = gains(|day| day.managed > day.flat * MATTERS);
+            let costs = |day: &Day| match is_mounted {
+                true => day.mounted,
+                false => day.managed,
+            };
+            let days = [memory, disk];
+            let managed = days.iter().any(|day| day.flat > costs(day) * MATTERS);
+            let flat = days.iter().any(|day| costs(day) > day.flat * MATTERS);
             match (managed, flat) {
                 (true, false) => Verdict::Manage(Algorithm::default()),
                 (false, true) => Verdict::Flat,
@@ -210,9 +222,26 @@ pub fn advise(census: &Census, mix: Mix) -> Advice {
         _ => Verdict::Unknown,
     };
     Advice {
-        verdict,
+        natively: verdict(false),
+        mounted: verdict(true),
         in_memory,
         on_disk,
+    }
+}
+
+impl Verdict {
+    /// The verdict in words, for a directory that is laid out like this: what is so already is said to be.
+    #[must_use]
+    pub fn said(self, layout: Layout) -> String {
+        match (self, layout) {
+            (Self::Manage(to), Layout::Managed(is)) if to == is => {
+                format!("managed by {is}: keep it so")
+            }
+            (Self::Manage(_), Layout::Managed(is)) => format!("{self}, instead of {is}"),
+            (Self::Flat, Layout::Flat) => "flat: keep it so".to_owned(),
+            (Self::Flat, Layout::Managed(_)) => "make it flat".to_owned(),
+            _ => self.to_string(),
+        }
     }
 }
 

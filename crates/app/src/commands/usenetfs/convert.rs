@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use newsreel_host::{Folder, mounts};
-use newsreel_layout::Algorithm;
-use newsreel_layout::convert::{self, Options, Target};
+use newsreel_layout::convert::{self, Options, Progress, Target};
+use newsreel_layout::{Algorithm, Layout, Mark};
 use newsreel_usenetfs::{Order, plan_as_json, report_as_json};
 use serde_json::Value;
 
@@ -84,9 +84,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         };
     }
     let folder = Folder::open(&what.directory)?;
-    super::not_mounted(&folder).context(
-        "what is mounted is converted where it is shown: name the directory below its mount point",
-    )?;
+    super::not_mounted(&folder, super::Work::Convert)?;
     if let Some(part) = super::mounted_below(&mounts::canonical(&what.directory), false)? {
         bail!(
             "{} is mounted on {}, and lies in {}; unmount it first",
@@ -103,14 +101,41 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     let options = Options {
         verify: what.verify,
     };
+    let mut last = None;
     let report = convert::convert(&folder, target, options, &mut |progress| {
+        last = Some(progress);
         bar.set_length(progress.total);
         bar.set_position(progress.done);
         bar.set_message(progress.step.to_string());
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
+    let report = report.map_err(|error| match left_halfway(&folder, last) {
+        Some(left) => anyhow!(error).context(format!("{}: {left}", what.directory.display())),
+        None => anyhow!(error),
+    });
     say_report(&report_as_json(&report?), what)
+}
+
+/// What a conversion that failed after it had begun leaves, and what to do.
+fn left_halfway(folder: &Folder, last: Option<Progress>) -> Option<String> {
+    let Ok(Mark::UnderWay(under_way)) = Mark::read(folder) else {
+        return None;
+    };
+    let done = last.map_or_else(String::new, |last| {
+        format!(", where {} of {} things were moved", last.done, last.total)
+    });
+    Some(format!(
+        "it is half converted from {} to {} (step {}{done}), nothing is lost, and no mount serves it until it is whole: when what is told below is \
+         mended, run the same again, which goes on there, or `newsreel usenetfs convert {}`, which turns it round",
+        under_way.from,
+        under_way.to,
+        under_way.step,
+        match under_way.from {
+            Layout::Flat => "off".to_owned(),
+            Layout::Managed(algorithm) => format!("to {algorithm}"),
+        }
+    ))
 }
 
 /// How far it is, where somebody looks.

@@ -18,7 +18,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use newsreel_host::folder::FileSystemKind;
 use newsreel_host::{ErrorKind, Folder, mounts};
-use newsreel_layout::Algorithm;
+use newsreel_layout::convert::is_bucket;
+use newsreel_layout::{Algorithm, SET_MARK, set_around};
 use newsreel_usenetfs::{FILE_SYSTEM, lower_of};
 
 use crate::output;
@@ -89,15 +90,55 @@ fn not_seen_through(folder: &Folder) -> Result<()> {
     Ok(())
 }
 
+/// What is to be done with a directory that nobody uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Convert,
+    Repair,
+}
+
 /// Refuses to work on a directory that is seen through a mount, or that a mount shows.
-fn not_mounted(folder: &Folder) -> Result<()> {
+fn not_mounted(folder: &Folder, work: Work) -> Result<()> {
     if folder.file_system()?.kind == FileSystemKind::Fuse {
         bail!(
             "{} is seen through a mount; name the directory that is mounted, and unmount it first",
             folder.path().display()
         );
     }
+    not_itself_mounted(folder, work)?;
     none_above(folder, false)
+}
+
+/// Refuses a directory that is mounted itself, where that is still served.
+fn not_itself_mounted(folder: &Folder, work: Work) -> Result<()> {
+    let Some(at) = shown_on(folder)? else {
+        return Ok(());
+    };
+    let Some(holder) = folder.used_by(false)? else {
+        return Ok(());
+    };
+    let what_to_do = match work {
+        Work::Convert => "name it there, and its server converts it",
+        Work::Repair => "unmount it first",
+    };
+    bail!(
+        "{} is mounted on {}{}: {what_to_do}",
+        folder.path().display(),
+        at.display(),
+        by_process(holder),
+    )
+}
+
+/// Where a mount of ours shows this directory, the last one.
+fn shown_on(folder: &Folder) -> Result<Option<PathBuf>> {
+    let own = mounts::canonical(folder.path());
+    let mut all = all_mounted()?.into_iter();
+    Ok(all.rfind(|mounted| mounted.source == own).map(|it| it.at))
+}
+
+/// Whose lock it is, where that is known.
+fn by_process(holder: Option<u32>) -> String {
+    holder.map_or_else(String::new, |pid| format!(" (process {pid})"))
 }
 
 /// Refuses a directory that lies in one that is mounted or being converted; by others who share it, if so do we.
@@ -111,11 +152,24 @@ fn none_above(folder: &Folder, is_shared: bool) -> Result<()> {
         if facts.is_same_as(&inner) {
             break;
         }
-        if level.is_in_use(is_shared)? {
+        if let Some(holder) = level.used_by(is_shared)? {
+            let above = mounts::canonical(level.path());
+            let by = by_process(holder);
+            // A conversion, or a server that works on it as it lies: newsreel's own has its spool locked.
+            let how = match shown_on(&level)? {
+                Some(at) => format!(
+                    "mounted on {}{by}: name it there, or unmount that first",
+                    at.display()
+                ),
+                None => format!(
+                    "in use{}; end that first",
+                    holder.map_or_else(String::new, |pid| format!(" by process {pid}"))
+                ),
+            };
             bail!(
-                "{} lies in {}, which is mounted or being converted; end that first",
+                "{} lies in {}, which is {how}",
                 folder.path().display(),
-                mounts::canonical(level.path()).display()
+                above.display()
             );
         }
         inner = facts;
@@ -130,6 +184,26 @@ fn not_overlapping(lower: &Path, is_shared: bool) -> Result<()> {
     let folder = Folder::open(lower)?;
     not_seen_through(&folder)?;
     none_above(&folder, is_shared)?;
+    // Who may not look up has not that above it.
+    if is_bucket(&folder).unwrap_or(false) {
+        bail!(
+            "{} is a bucket of a managed directory, whose names are none of a view; mount that directory, or what it lies in",
+            lower.display()
+        );
+    }
+    // Who shares it converts nothing.
+    let set = if is_shared {
+        None
+    } else {
+        set_around(&folder)?
+    };
+    if let Some(set) = set {
+        bail!(
+            "{} is the directory of a set of newsreel's own spool ({SET_MARK} is in it), whose server lays out the directories of its groups itself: \
+             set `layouts` of the [[set]] in place of a mount, or look at it with --shared -o ro",
+            set.display()
+        );
+    }
     if let Some(part) = mounted_below(lower, is_shared)? {
         bail!(
             "{} is mounted on {} already, and lies in {}; end that first, or mount both with --shared",

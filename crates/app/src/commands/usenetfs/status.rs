@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, Result};
+use newsreel_host::mounts::{self, MountPoint};
 use newsreel_host::{Folder, process};
 use newsreel_usenetfs::STATUS_ATTRIBUTE;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Counted is what reaches the server; the kernel answers much from its own memory. A mount that a user made who is not root \
-                  tells only them; of any other one SERVES is `-`, and PROCESS is there where the kernel tells it to root.\n\n\
+                  tells only them; of any other one, and of one that lies under another mount, SERVES is `-`, and PROCESS is there where the kernel tells it to root.\n\n\
                   Examples:\n  newsreel usenetfs status\n  newsreel usenetfs status --json /mnt"
 )]
 pub(crate) struct Args {
@@ -144,21 +145,30 @@ fn is_kept_from_us(error: &Error) -> bool {
     })
 }
 
+/// Whether a mount is the last at its place.
+fn is_on_top(mounted: &MountPoint, all: &[MountPoint]) -> bool {
+    let last = all.iter().rfind(|other| other.at == mounted.at);
+    last.is_none_or(|last| last.device == mounted.device)
+}
+
 fn list(json: bool) -> Result<()> {
     let mut rows = Vec::new();
+    let all = mounts::mount_points()?;
     for mounted in super::all_mounted()? {
         let (lower, at) = (
             mounted.source.to_string_lossy(),
             mounted.at.to_string_lossy(),
         );
-        let status = of(&mounted.at);
+        // By its place only the one on top can be asked.
+        let status = is_on_top(&mounted, &all).then(|| of(&mounted.at));
         let serves = match &status {
-            Err(error) if is_kept_from_us(error) => Value::Null,
-            status => status.is_ok().into(),
+            None => Value::Null,
+            Some(Err(error)) if is_kept_from_us(error) => Value::Null,
+            Some(status) => status.is_ok().into(),
         };
         let pid = match status {
-            Ok(status) => status["pid"].clone(),
-            Err(_) => process::serving(&mounted.device).into(),
+            Some(Ok(status)) => status["pid"].clone(),
+            _ => process::serving(&mounted.device).into(),
         };
         rows.push(json!({"lower": lower, "mountpoint": at, "pid": pid, "serves": serves}));
     }
@@ -179,6 +189,17 @@ fn list(json: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two mounts at one place had the same process, that of the one on top.
+    #[test]
+    fn of_two_mounts_at_one_place_the_later_is_on_top() {
+        let line = |device: &str| format!("1 0 {device} / /mnt rw - fuse.newsreel /spool rw\n");
+        let table =
+            line("0:50") + &line("0:51") + "1 0 0:52 / /other rw - fuse.newsreel /spool rw\n";
+        let all = mounts::mounts_in(table.as_bytes());
+        let on_top: Vec<bool> = all.iter().map(|it| is_on_top(it, &all)).collect();
+        assert_eq!(on_top, [false, true, true]);
+    }
 
     #[test]
     fn the_rows_of_table_1() {

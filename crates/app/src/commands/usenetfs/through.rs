@@ -57,6 +57,10 @@ pub(super) fn told(path: &Path, order: Order) -> Result<Told> {
                 "only root and the owner of {} can have it converted",
                 path.display()
             ),
+            (Err(Errno::NOTCONN | Errno::CONNABORTED), _) => bail!(
+                "the server of the mount that shows {} has died: mount it again, and give the same order, which goes on where it was",
+                path.display()
+            ),
             (Err(errno), _) => {
                 let error = told["error"]
                     .as_str()

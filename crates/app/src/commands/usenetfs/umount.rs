@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use newsreel_host::{Folder, mounts};
+use newsreel_host::{Clock as _, Folder, RealClock, mounts};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -22,8 +22,8 @@ pub(crate) struct Args {
     lazy: bool,
 }
 
-/// So often it is looked whether the server has ended, with a pause between.
-const LOOKS: u32 = 500;
+/// So long it is looked whether the server has ended, with a pause between; a look takes its time, too.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -36,10 +36,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let Ok(lower) = Folder::open(&mounted.source) else {
         return Ok(());
     };
-    for _ in 0..LOOKS {
+    let clock = RealClock::default();
+    let until = clock.monotonic().saturating_add(ENDS_WITHIN);
+    loop {
         // Others who share it may go on.
         if lower.lock_shared().is_ok() {
             return Ok(());
+        }
+        if clock.monotonic() >= until {
+            break;
         }
         std::thread::sleep(PAUSE);
     }

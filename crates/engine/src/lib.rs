@@ -58,6 +58,7 @@ mod scrub;
 mod scrub_bits;
 mod scrub_cards;
 mod scrub_left;
+mod scrub_looked;
 mod scrub_packed;
 mod scrub_state;
 mod scrub_strays;

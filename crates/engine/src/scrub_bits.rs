@@ -1,10 +1,10 @@
 //! The bitmap of a buffer beside its articles, as the scrub passes them: where they do not agree it is written again.
 //!
-//! Nothing is served by it, so what cannot be told for certain is left: in stretches with damage in them all but the articles that are sound
-//! there, and what withdrawals are still about to change.  A bit where nothing begins may be all that is left of an article: it is told of where pages
-//! are empty between articles, or the log was an old one.  Elsewhere it is cleared, unless the history leads there.
+//! Nothing is served by it, so what cannot be told for certain is left: what withdrawals are still about to change, and in stretches with
+//! damage in them, where the history is lost, all but the articles that are sound there.  A bit where nothing begins may be all that is left of an
+//! article: it is told of where pages are empty between articles, or the log was an old one.  Elsewhere it is cleared, unless the history leads there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,10 +49,14 @@ pub(crate) struct Bits {
     marked: u64,
     /// Somewhere since then it cannot be told what begins.
     pub(crate) is_unsure: bool,
+    /// What should be here nobody knows.
+    pub(crate) is_blind: bool,
     wrong: u64,
     is_written: bool,
     /// Where nothing is, and the bitmap says that an article begins.
     doubtful: Vec<Position>,
+    /// Those of them in stretches with damage: where the history leads to one it was told as that.
+    unsure: BTreeSet<Position>,
     /// So many more of those are left as they are.
     unsettled: u64,
     /// Whole pages between articles in which nothing is, from the beginning on.
@@ -68,9 +72,11 @@ impl Bits {
             withdrawn: Vec::new(),
             marked: 0,
             is_unsure: false,
+            is_blind: false,
             wrong: 0,
             is_written: true,
             doubtful: Vec::new(),
+            unsure: BTreeSet::new(),
             unsettled: 0,
             gaps: Vec::new(),
         }
@@ -163,8 +169,13 @@ impl Bits {
         wrong.extra.retain(|at| {
             let is_nothing = is_inside(at) || (!self.is_unsure && !buffer.is_lost(*at));
             match doubtful.len() < DOUBTFUL_MAX {
-                _ if is_nothing || self.is_unsure => {}
-                true => doubtful.push(*at),
+                _ if is_nothing || (self.is_unsure && self.is_blind) => {}
+                true => {
+                    doubtful.push(*at);
+                    if self.is_unsure {
+                        self.unsure.insert(*at);
+                    }
+                }
                 false => *unsettled += 1,
             }
             is_nothing
@@ -214,8 +225,9 @@ impl Bits {
             Some(is_withdrawn) => *is_withdrawn,
             None => !state.is_distrusted(buffer.id(), *at) && !self.is_in_gap(*at),
         };
-        let (stray, left): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_stray);
+        let (stray, mut left): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_stray);
         drop(state);
+        left.retain(|at| !self.unsure.contains(at) || !known.contains_key(at));
         let wrong = WrongBits {
             missing: Vec::new(),
             extra: stray,

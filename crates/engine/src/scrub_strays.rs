@@ -42,6 +42,10 @@ pub(crate) struct Strays<'a> {
     lost: LostCards<'a>,
     text: Vec<u8>,
     met: Vec<(Lying, Option<IdHash>)>,
+    /// Those of articles that have a later name than their own.
+    later: Vec<(PathBuf, Token)>,
+    /// So many of them have their own again.
+    named: u64,
     removed: u64,
     /// Those of articles that lie in other sets.
     moved: u64,
@@ -71,6 +75,8 @@ impl<'a> Strays<'a> {
             lost: LostCards::new(shared, buffer),
             text: Vec::new(),
             met: Vec::new(),
+            later: Vec::new(),
+            named: 0,
             removed: 0,
             moved: 0,
             withdrawn: 0,
@@ -89,6 +95,7 @@ impl<'a> Strays<'a> {
         let Some(file) = self.files.step(&mut self.text)? else {
             self.lost.restore();
             self.settle();
+            self.name_plainly();
             self.closed = self.lost.close_holes().unwrap_or_else(|error| {
                 let set = self.buffer.name();
                 tracing::warn!(%error, set, "what is lost of a catalogue, and whose that was, cannot be told");
@@ -111,6 +118,10 @@ impl<'a> Strays<'a> {
             }
             _ => false,
         };
+        // Where somebody turned a directory over, nothing is named anew.
+        if is_known && !self.last.1 {
+            self.has_later_name(&file, entry);
+        }
         // What else lies behind a link is nobody's business here, unless an ended move or a power cut may have left it.
         let is_met = || {
             (file.link.is_none() || self.has_left(entry)) && !self.is_of_another_set(&file, entry)
@@ -136,6 +147,35 @@ impl<'a> Strays<'a> {
             match self.turned.len() < TURNED_OVER_MAX {
                 true => drop(self.turned.insert(turned)),
                 false => self.turned_more += 1,
+            }
+        }
+    }
+
+    /// Notes a file of an article that has a later name than its own.
+    fn has_later_name(&mut self, file: &Lying, entry: Option<HistoryEntry>) {
+        let is_later = file.path.to_str().is_some_and(|path| path.ends_with('+'));
+        let token = entry.and_then(|entry| entry.token);
+        if let Some(token) = token.filter(|_| is_later && file.is_plain) {
+            self.later.push((file.path.clone(), token));
+            if self.later.len() >= STRAYS_AT_ONCE {
+                // What has their names may be about to go.
+                self.settle();
+                self.name_plainly();
+            }
+        }
+    }
+
+    /// Gives them their own, where what had those is gone.
+    fn name_plainly(&mut self) {
+        let later = std::mem::take(&mut self.later);
+        let Some(_nothing_moves) = self.shared.moving.rests().filter(|_| !later.is_empty()) else {
+            return;
+        };
+        match self.buffer.name_plainly(&later) {
+            Ok(named) => self.named += named,
+            Err(error) => {
+                let set = self.buffer.name();
+                tracing::warn!(%error, set, "files that have later names than their own keep them");
             }
         }
     }
@@ -397,6 +437,12 @@ impl<'a> Strays<'a> {
             ));
         }
         told.extend(self.told_turned());
+        if self.named > 0 {
+            told.push(format!(
+                "files of articles that had a `+` behind their names, which others had when they came: {}; they have their own now",
+                self.named
+            ));
+        }
         if let Some(first) = self.first {
             told.push(format!(
                 "files to which no card leads: {}, first {}; nothing tells whether they were ever taken, so they stay: move them \

@@ -17,6 +17,7 @@ use crate::pace::Pace;
 use crate::report::Damage;
 use crate::scrub_bits::{Bits, GAPS_MAX};
 use crate::scrub_left::LeftOver;
+use crate::scrub_looked::Looked;
 use crate::scrub_packed::Undone;
 use crate::scrub_state::{KNOWN_MAX, Tally};
 use crate::scrub_strays::Strays;
@@ -141,6 +142,7 @@ impl Scrub<'_> {
     fn piece(&mut self, walk: &mut Walk<'_>, octets: u64, pace: &mut Pace) -> Piece {
         let shared = self.shared;
         self.bits.is_unsure |= walk.has_missed();
+        self.bits.is_blind |= walk.is_blind();
         walk.take_gaps(&mut self.bits.gaps);
         self.bits.gaps.truncate(GAPS_MAX + 1);
         self.bits.look(shared, self.buffer, walk.at());
@@ -201,6 +203,9 @@ pub(crate) fn scrub_buffer(
         (&mut *scrubber, &mut seen, &mut counted),
     );
     let mut strays = Strays::of(shared, buffer);
+    if let (Ok(Some(at)), Some(looked)) = (&at, Looked::of(shared, buffer)) {
+        return look_at_files(shared, looked, *at, pace, scrubber);
+    }
     let looked = match (&at, &mut strays) {
         (Ok(Some(at)), Some(strays)) => look_for_strays(shared, strays, *at, pace, scrubber),
         (Ok(at), _) => Ok(at.is_some()),
@@ -337,6 +342,27 @@ fn look_for_strays(
         if !scrubber.passed(&piece) {
             return Ok(false);
         }
+    }
+    Ok(true)
+}
+
+/// The same for who only looks.
+fn look_at_files(
+    shared: &Shared,
+    mut looked: Looked<'_>,
+    at: Position,
+    pace: &mut Pace,
+    scrubber: &mut dyn Scrubber,
+) -> Result<bool, StoreError> {
+    while let Some(octets) = looked.step()? {
+        let tally = shared.scrubbed(0, octets);
+        let piece = piece(shared, (at, u64::MAX), tally, pace);
+        if !scrubber.passed(&piece) {
+            return Ok(false);
+        }
+    }
+    for what in looked.told() {
+        scrubber.mended(what);
     }
     Ok(true)
 }

@@ -101,6 +101,10 @@ const DENIED: &str = "nothing tells that it is lost: its owner, or that of a dir
 const WITHOUT_CARD: &str = "its card in the catalogue is lost, and its text may lie whole in the file that was attached: attach that once more (`newsreel store \
                             attach --in-place`), and it is there again under its numbers; until then readers are told that it is not there";
 
+/// What it means, for who only looks, that no record of an article can be read.
+const NO_RECORD: &str = "no record of it can be read there, and readers are told that it is not there; where its text, or its own file, is there still the \
+                         scrub of a running server makes the record again: start the server, and scrub beside it";
+
 /// So many missed articles are asked about at the latest.
 const MISSED_AT_ONCE: usize = 1 << 20;
 
@@ -364,6 +368,11 @@ impl<'a> Walk<'a> {
         self.expected.has_missed()
     }
 
+    /// Nothing is known of what should be here.
+    pub(crate) const fn is_blind(&self) -> bool {
+        self.expected.is_blind()
+    }
+
     /// Octets that were read from the disk.
     pub(crate) fn octets_read(&self) -> u64 {
         let asking = self.asking.as_ref();
@@ -479,10 +488,14 @@ impl<'a> Walk<'a> {
     fn lost(&mut self, lost: LostArticle) -> Met {
         let position = lost.token.position();
         let (name, len) = (self.buffer.name().to_owned(), u64::from(lost.token.len()));
-        let (file, means) = self.whereabouts(
-            &lost.token,
-            "nothing is left of it there: its text is lost, and readers are told that it is not there",
-        );
+        // Who only looks has nothing written again, nor looks what is left of it.
+        let means = match self.shared.is_closing() {
+            true => NO_RECORD,
+            false => {
+                "nothing is left of it there: its text is lost, and readers are told that it is not there"
+            }
+        };
+        let (file, means) = self.whereabouts(&lost.token, means);
         let groups = self.shared.views.groups();
         let places = lost.places.iter().filter_map(|(group, number)| {
             Some((groups.by_id(*group)?.name().to_owned(), number.0))

@@ -36,7 +36,7 @@ pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
-pub use files::folder::COLLISIONS_MAX;
+pub use files::folder::LATER_MAX;
 pub use files::holes::{HOLES_MAX, Hole};
 pub use files::lent::Lent;
 pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE, PassedOver, SORTED_AT_ONCE, TIMECAF_HELPS};

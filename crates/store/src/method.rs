@@ -438,6 +438,11 @@ pub trait BufferReader: Send + Sync + Debug {
         None
     }
 
+    /// The same, for who only looks.
+    fn files_to_look_at(self: Arc<Self>) -> Option<Box<dyn FileWalk>> {
+        None
+    }
+
     /// Whether a file in the directory of its set is the file of this article; `front` is the front of it in wire form, or nothing.
     fn is_file_of(&self, _file: &Lying, _front: &[u8], _token: &Token) -> FileOf {
         FileOf::Unknown
@@ -502,6 +507,11 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Removes a file that is [`FileOf::Copy`], or one of an article that lies elsewhere.
     fn remove_copy(&self, _path: &Path) -> Result<()> {
         Ok(())
+    }
+
+    /// Gives files of these articles that have a later name their own, where nobody has that any more; how many have it.
+    fn name_plainly(&self, _later: &[(PathBuf, Token)]) -> Result<u64> {
+        Ok(0)
     }
 
     /// The token of the article at a position, by looking there.

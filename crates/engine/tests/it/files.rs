@@ -1083,3 +1083,190 @@ async fn a_scrub_waits_for_a_reader_that_withdraws() {
         assert_eq!(world.problems(), [""; 0], "{method}");
     }
 }
+
+/// Under each number that a group shows for one of these is the file of that article, whatever else lies there.
+async fn have_plain_names(world: &World, disk: &dyn Disk, ids: &[String], what: &str) {
+    let dir = Path::new(DIR);
+    for group in ["misc.test", "misc.other"] {
+        for line in world.lines(group).await {
+            let mut fields = line.split('\t');
+            let (number, id) = (fields.next().unwrap(), fields.nth(3).unwrap());
+            // Of what nobody was told was taken a power cut may leave the names alone.
+            if !ids.iter().any(|known| known == id) {
+                continue;
+            }
+            let below = dir.join(group.replace('.', "/"));
+            let mut found = files(disk, &below).into_iter();
+            let file = found.find(|path| path.file_name().unwrap().to_str() == Some(number));
+            let file = file.unwrap_or_else(|| {
+                panic!(
+                    "{what}: there is no {group}:{number}: {:?}",
+                    files(disk, &below)
+                )
+            });
+            let text = String::from_utf8(read_whole(disk, &file, 1 << 20).unwrap()).unwrap();
+            assert!(text.contains(id), "{what}: {group}:{number}: {text}");
+        }
+    }
+}
+
+/// What a kill leaves between files and log has numbers that are given again: who came then had a `+` behind its name, and old
+/// tools saw another article than the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_kills_each_article_lies_under_its_number() {
+    let groups = ["misc.test", "misc.other", "misc.test,misc.other"];
+    let some = |from: usize| -> Vec<_> {
+        let some = from..from + 12;
+        some.map(|n| article(n, groups[n % 3])).collect()
+    };
+    for layout in ["flat", "range1024"] {
+        let config = files_config("tradspool", |set| {
+            set.layouts = vec![format!("* {layout}")];
+        });
+        let (mut later, mut memory, mut acknowledged) = (0, MemoryDisk::new(), Vec::new());
+        drop(World::on(Arc::new(memory.clone()), config.clone()));
+        for kill in 0..12 {
+            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+            let clock = Arc::new(newsreel_host::FakeClock::new(crate::world::NOW));
+            let world = open_on(Arc::new(faulty.clone()), &config, &clock);
+            let what = format!("{layout}, kill {kill}");
+            let begun = faulty.counts().of(Op::Sync) + faulty.counts().of(Op::SyncDir);
+            faulty.stop_at_sync(begun + 1 + kill as u64 % 6);
+            for round in 0..3 {
+                let articles = some(kill * 100 + round * 12);
+                let outcomes = world.send(&articles).await;
+                let taken = articles.into_iter().zip(outcomes);
+                let taken = taken.filter(|(_, outcome)| *outcome == Outcome::Accepted);
+                acknowledged.extend(taken.map(|((id, _), _)| id));
+            }
+            memory = memory.crash(kill as u64);
+            drop(world);
+            let after = open_on(Arc::new(memory.clone()), &config, &clock);
+            // Whatever the kill left, one more.
+            let bucket = if layout == "flat" { "" } else { "r0/" };
+            let next = after.high("misc.test") + 1;
+            let left = PathBuf::from(format!("{DIR}/misc/test/{bucket}{next}"));
+            if let Ok(file) = memory.open(&left, OpenMode::CreateNew) {
+                file.write_at(b"Subject: left\n\nx\n", 0).unwrap();
+            }
+            let more = some(kill * 100 + 50);
+            assert_eq!(after.send(&more).await, [Outcome::Accepted; 12]);
+            acknowledged.extend(more.into_iter().map(|(id, _)| id));
+            for id in &acknowledged {
+                assert!(after.by_id(id).await.is_some(), "{what}: {id} is lost");
+            }
+            have_plain_names(&after, &memory, &acknowledged, &what).await;
+            assert_eq!(after.problems(), Vec::<String>::new(), "{what}");
+            let has_later = |path: &&PathBuf| path.to_str().unwrap().ends_with('+');
+            later += files(&memory, Path::new(DIR))
+                .iter()
+                .filter(has_later)
+                .count();
+        }
+        assert!(later > 0, "no kill left anything");
+    }
+}
+
+/// With all eight names of one number taken nothing was taken for any group, a minute long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_under_all_names_of_a_number_put_nothing_off() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), files_config("tradspool", |_| {}));
+    assert_eq!(feed(&world, 0, 1).await, [Outcome::Accepted; 1]);
+    let name = |later: usize| PathBuf::from(format!("{DIR}/misc/test/2{}", "+".repeat(later)));
+    for later in 0..8 {
+        let file = memory.open(&name(later), OpenMode::CreateNew).unwrap();
+        file.write_at(b"Subject: somebody's\n\nx\n", 0).unwrap();
+    }
+    let both = [article(1, "misc.test"), article(2, "misc.other")];
+    assert_eq!(world.send(&both).await, [Outcome::Accepted; 2]);
+    let ids = [1, 2].map(|n| format!("<{n}@t.example>"));
+    have_plain_names(&world, &memory, &ids, "all are taken").await;
+    let made = files(&memory, Path::new(DIR));
+    assert_eq!(made.len(), 3 + 8, "what was there is removed");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// When nobody has the number of an article any more its file gets it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_gives_plain_names_back() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), files_config("tradspool", |_| {}));
+    assert_eq!(feed(&world, 0, 6).await, [Outcome::Accepted; 6]);
+    let name =
+        |number: usize, later: &str| PathBuf::from(format!("{DIR}/misc/test/{number}{later}"));
+    for number in 2..5 {
+        memory
+            .rename(&name(number, ""), &name(number, "+"))
+            .unwrap();
+    }
+    // A copy, as a power cut leaves it; and a file of somebody's.
+    memory.link(&name(3, "+"), &name(3, "")).unwrap();
+    let file = memory.open(&name(4, ""), OpenMode::CreateNew).unwrap();
+    file.write_at(b"Subject: somebody's\n\nx\n", 0).unwrap();
+    let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    assert!(report.damaged.is_empty(), "{report:?}");
+    for number in 1..7 {
+        let is_plain = number != 4;
+        let text = read_whole(
+            &memory,
+            &name(number, if is_plain { "" } else { "+" }),
+            1 << 20,
+        );
+        let text = String::from_utf8(text.unwrap()).unwrap();
+        assert!(
+            text.contains(&format!("<{}@t.example>", number - 1)),
+            "{text}"
+        );
+        assert!(!is_plain || !memory.exists(&name(number, "+")).unwrap());
+    }
+    assert_eq!(alive(&world, 6).await.len(), 6);
+}
+
+/// A scrub without a server said of articles whose cards were damaged that nothing is left of them, and nothing of files without cards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_without_a_server_says_what_one_beside_it_mends() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), files_config("tradspool", |_| {}));
+    assert_eq!(feed(&world, 0, 6).await, [Outcome::Accepted; 6]);
+    world.seal();
+    world.engine.shutdown().unwrap();
+    let catalogue = PathBuf::from(format!("{DIR}/.catalogue/00000001.seg"));
+    let file = memory.open(&catalogue, OpenMode::ReadWrite).unwrap();
+    file.write_at(&[0xa5; 8192], 8192).unwrap();
+    let stray = PathBuf::from(format!("{DIR}/misc/test/77"));
+    let text = b"Subject: x\nMessage-ID: <stray@t.example>\n\nx\n";
+    let file = memory.open(&stray, OpenMode::CreateNew).unwrap();
+    file.write_at(text, 0).unwrap();
+    let clock = Arc::clone(&world.clock) as Arc<dyn newsreel_host::Clock>;
+    let looking = newsreel_engine::Engine::open_read_only(
+        world.config.clone(),
+        Arc::clone(&world.disk),
+        clock,
+    );
+    let report = looking.unwrap().scrub(&[], 0, &mut |_, _| true).unwrap();
+    let said = report.headers.join("\n");
+    assert!(
+        said.contains("files of articles whose cards are lost: 6; "),
+        "{report:?}"
+    );
+    assert!(
+        said.contains("no card leads: 1, first /spool/articles/main/misc/test/77; "),
+        "{said}"
+    );
+    assert!(memory.exists(&stray).unwrap());
+    assert!(!report.damaged.is_empty());
+    for damage in &report.damaged {
+        assert!(
+            damage
+                .means
+                .contains("the scrub of a running server makes the record again"),
+            "{damage:?}"
+        );
+    }
+    // As it does.
+    let world = world.restart();
+    let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    assert!(report.damaged.is_empty(), "{report:?}");
+    assert_eq!(alive(&world, 6).await.len(), 6);
+}

@@ -585,6 +585,17 @@ async fn a_bitmap_that_rots_is_written_again() {
     assert_eq!(report.headers, [said("it was written again")]);
     assert!(!report.damaged.is_empty());
     assert_eq!(scrub(&world).headers, Vec::<String>::new());
+    // In the midst of damage one stayed where nothing begins and to which the history leads nobody, untold.
+    let within = damaged + 640;
+    let (octet, bit) = (8192 + within / 64 / 8, (within / 64 % 8) as u8);
+    memory.flip_bit(&path, octet, bit).unwrap();
+    let report = scrub(&world);
+    let said =
+        format!("buffer {buffer}: its bitmap was wrong at 1 of its bits; it was written again");
+    assert_eq!(report.headers, [said]);
+    let damage = report.damaged.len();
+    let report = scrub(&world);
+    assert_eq!((report.headers, report.damaged.len()), (vec![], damage));
 }
 
 /// A buffer whose header was made again lost the bits of all its articles with the next checkpoint: to who reads the file by itself they

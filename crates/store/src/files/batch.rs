@@ -73,8 +73,9 @@ impl FileBatch {
             };
             let mut names = article.names.iter();
             let Some(name) = names.next() else { continue };
-            let file = self.folder.write(name, octets.unwrap_or_default());
+            let file = self.folder.write_file(name, octets.unwrap_or_default());
             let file = file.inspect_err(|error| self.failed(name, error))?;
+            let (file, mut not_before) = (file.path, file.not_before);
             self.made.push(file.clone());
             let of_first = || self.folder.has_other_clock(&file, article.arrival);
             if *has_other_clock.get_or_insert_with(of_first) {
@@ -82,10 +83,12 @@ impl FileBatch {
                 let _ = self.folder.disk.date(&file, article.arrival.0);
             }
             for name in names {
-                let link = self.folder.link(&file, name);
-                self.made
-                    .push(link.inspect_err(|error| self.failed(name, error))?);
+                let link = self.folder.link_file(&file, name);
+                let link = link.inspect_err(|error| self.failed(name, error))?;
+                not_before = not_before.max(link.not_before);
+                self.made.push(link.path);
             }
+            self.folder.date_behind(&file, not_before);
         }
         Ok(())
     }

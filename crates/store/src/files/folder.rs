@@ -2,9 +2,11 @@
 //!
 //! A file has the form in which any old tool reads it, lines that end with LF and no stuffed dots, unless that would not
 //! give the same octets back, or the set or a rule wants it otherwise: then it has the wire form.  Which of the two follows from its
-//! length.  A name that is taken gets a `+`; whose file it is, the checksums of the card say.
+//! length.  What has the name of an article that comes gets a `+`: mostly it is left by a kill, and nobody's.  Whose file it is,
+//! the checksums of the card say.
 
 mod absence;
+mod later;
 mod turned;
 
 use std::collections::BTreeSet;
@@ -22,8 +24,11 @@ use super::roots::Roots;
 use crate::config::FileFormat;
 use crate::method::{Blocking, Want};
 
-/// So many files may want the same name.
-pub const COLLISIONS_MAX: usize = 8;
+/// So many files may want the same name before that is looked for where nobody has it.
+const COLLISIONS_MAX: usize = 8;
+
+/// So many may have it and those that come behind it: where so many kills came that more left a file there, none is in the way.
+pub const LATER_MAX: usize = 64;
 
 /// So many seconds after its arrival an article's file is written at the latest, when disks are slow.
 const WRITTEN_WITHIN_S: u64 = 60;
@@ -91,43 +96,6 @@ impl Folder {
         later(&self.dir.join(name), collisions)
     }
 
-    /// Writes a file under its name, or the next that is free; says under which.
-    pub(crate) fn write(&self, name: &str, octets: &[u8]) -> newsreel_host::Result<PathBuf> {
-        for collisions in 0..COLLISIONS_MAX {
-            let path = self.path(name, collisions);
-            let file = match self.create(&path) {
-                Err(error) if error.kind() == ErrorKind::Exists => continue,
-                file => file?,
-            };
-            let written = file.write_at(octets, 0);
-            if written.is_err() {
-                // Half a file is no use; what its removal says does not matter beside the cause.
-                let _ = self.disk.remove(&path);
-            }
-            return written.map(|()| path);
-        }
-        Err(self.all_taken(name))
-    }
-
-    /// Gives a file that was written another name, or the next that is free; says which.
-    pub(crate) fn link(&self, file: &Path, name: &str) -> newsreel_host::Result<PathBuf> {
-        for collisions in 0..COLLISIONS_MAX {
-            let path = self.path(name, collisions);
-            match self.with_directory(&path, || self.disk.link(file, &path)) {
-                Err(error) if error.kind() == ErrorKind::Exists => {}
-                linked => return linked.map(|()| path),
-            }
-        }
-        Err(self.all_taken(name))
-    }
-
-    fn all_taken(&self, name: &str) -> HostError {
-        HostError::Exists {
-            op: newsreel_host::Op::Open,
-            path: self.path(name, COLLISIONS_MAX - 1),
-        }
-    }
-
     fn create(&self, path: &Path) -> newsreel_host::Result<Arc<dyn File>> {
         self.with_directory(path, || self.disk.open(path, OpenMode::CreateForAll))
     }
@@ -173,7 +141,7 @@ impl Folder {
             if !is_file && !is_other() {
                 continue;
             }
-            for collisions in 1..COLLISIONS_MAX {
+            for collisions in 1..LATER_MAX {
                 let later = later(at, collisions);
                 if !self.disk.exists(&later)? {
                     self.disk.rename(at, &later)?;
@@ -281,7 +249,7 @@ impl Folder {
     /// Whether a file has one of the names of a card, or one that it might get where that is taken.
     pub(crate) fn is_named(&self, card: &Card, path: &Path) -> bool {
         let mut names = card.names();
-        names.any(|name| (0..COLLISIONS_MAX).any(|collisions| self.path(name, collisions) == path))
+        names.any(|name| (0..LATER_MAX).any(|collisions| self.path(name, collisions) == path))
     }
 
     /// Which file is a card's, whose article arrived then, of those that one of its names may have.
@@ -302,9 +270,8 @@ impl Folder {
 
     /// The symbolic link of this name that leads to the file of a card, where somebody removed that: to nothing.
     pub(crate) fn link_without_file(&self, name: &str, card: &Card) -> Option<PathBuf> {
-        let is_own =
-            |target: &Path| (0..COLLISIONS_MAX).any(|n| self.path(&card.name, n) == target);
-        let mut links = (0..COLLISIONS_MAX).map(|collisions| self.path(name, collisions));
+        let is_own = |target: &Path| (0..LATER_MAX).any(|n| self.path(&card.name, n) == target);
+        let mut links = (0..LATER_MAX).map(|collisions| self.path(name, collisions));
         links.find(|path| {
             let target = self.disk.link_target(path).ok().flatten();
             target.is_some_and(|target| is_own(&target) && !self.disk.exists(path).unwrap_or(true))
@@ -340,19 +307,33 @@ impl Folder {
         (want, blocking): (Want, Blocking),
         text: &mut Vec<u8>,
     ) -> Result<PathBuf, TextError> {
-        let mut why = TextError::Missing;
-        for collisions in 0..COLLISIONS_MAX {
+        let (mut why, mut is_any, mut is_first_free) = (TextError::Missing, false, false);
+        for collisions in 0..LATER_MAX {
+            // Where nobody has the first ones, nobody has those behind them.
+            if collisions >= COLLISIONS_MAX && !is_any {
+                break;
+            }
             let path = self.path(name, collisions);
             match self.read_file(&path, card, want, blocking, text) {
                 Ok(()) => return Ok(path),
-                Err(TextError::Missing) => {}
+                Err(TextError::Missing) if collisions == 0 => {
+                    is_first_free = true;
+                    continue;
+                }
+                Err(TextError::Missing) => continue,
                 // A directory may have the name, and another article's file.
                 Err(TextError::Host(error)) if error.kind() == ErrorKind::NotAFile => {}
                 Err(TextError::Damaged(what)) => why = TextError::Damaged(what),
                 Err(error) => return Err(error),
             }
+            is_any = true;
         }
-        Err(why)
+        // A scrub may have given it back to a file that had a later one when it was looked for.
+        let path = self.path(name, 0);
+        match is_first_free && self.read_file(&path, card, want, blocking, text).is_ok() {
+            true => Ok(path),
+            false => Err(why),
+        }
     }
 
     fn read_file(
@@ -541,13 +522,15 @@ mod tests {
     fn files_that_want_one_name_are_told_apart() {
         let folder = folder();
         let mut cards = Vec::new();
-        for n in 0..COLLISIONS_MAX {
-            let text = format!("Subject: {n}\r\n\r\nx\r\n.\r\n").into_bytes();
-            let card = card(&text, 12, "d/name");
+        for n in 0..LATER_MAX {
+            let text = format!("Subject: {n:2}\r\n\r\nx\r\n.\r\n").into_bytes();
+            let card = card(&text, 13, "d/name");
             let path = folder.write(&card.name, &text).unwrap();
-            assert_eq!(path, folder.path("d/name", n));
-            cards.push((card, text, path));
+            assert_eq!(path, folder.path("d/name", 0));
+            // The next one has it then.
+            cards.push((card, text, folder.path("d/name", n + 1)));
         }
+        cards[LATER_MAX - 1].2 = folder.path("d/name", 0);
         let full = folder.write("d/name", b"\r\n.\r\n");
         assert_eq!(full.unwrap_err().kind(), ErrorKind::Exists);
         for gone in 0..cards.len() {

@@ -265,6 +265,12 @@ impl BufferReader for FileReader {
         (is_there && folder.lender.is_none()).then(|| Box::new(Walk::new(folder)) as _)
     }
 
+    fn files_to_look_at(self: Arc<Self>) -> Option<Box<dyn FileWalk>> {
+        let folder = Arc::clone(&self.folder);
+        let is_there = self.cards.read_only && self.cards.look().is_ok();
+        (is_there && folder.lender.is_none()).then(|| Box::new(Walk::new(folder)) as _)
+    }
+
     fn is_file_of(&self, file: &Lying, front: &[u8], token: &Token) -> FileOf {
         self.whose(file, front, token).unwrap_or(FileOf::Unknown)
     }
@@ -325,6 +331,16 @@ impl BufferReader for FileReader {
     fn remove_copy(&self, path: &Path) -> Result<()> {
         self.cards.look()?;
         Ok(self.folder.disk.remove(path)?)
+    }
+
+    fn name_plainly(&self, later: &[(PathBuf, Token)]) -> Result<u64> {
+        self.cards.look()?;
+        let mut memory = Vec::new();
+        let carded = later.iter().filter_map(|(path, token)| {
+            let card = self.card(token, Blocking::Yes, &mut memory);
+            card.ok().map(|(card, _)| (path.clone(), card))
+        });
+        Ok(self.folder.name_plainly(&carded.collect::<Vec<_>>())?)
     }
 
     fn token_at(&self, position: Position) -> std::result::Result<Token, ReadError> {

@@ -66,8 +66,8 @@ pub(super) fn of_articles_in_files() -> Vec<Fixed> {
         ),
         row(
             "Articles whose files want the same name",
-            format!("{} articles", newsreel_store::COLLISIONS_MAX),
-            "each gets a `+` more; even two are rare among millions (a 44-bit hash)",
+            format!("{} articles", newsreel_store::LATER_MAX),
+            "the newest has the name, each other one gets a `+` more; even two are rare among millions (a 44-bit hash)",
         ),
         row(
             "Files of withdrawn articles that cannot be removed and are tried again every minute, of one set",

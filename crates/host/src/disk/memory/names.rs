@@ -40,9 +40,10 @@ impl Change {
                 files.remove(path);
             }
             Self::Rename(from, to, content) => {
-                files.remove(from);
-                // An earlier change of this file's name may have been lost: it has one name all the same.
-                files.retain(|_, other| !Arc::ptr_eq(other, content));
+                if files.remove(from).is_none() {
+                    // An earlier change of this file's name was lost: it has that one name no more.
+                    files.retain(|_, other| !Arc::ptr_eq(other, content));
+                }
                 files.insert(to.clone(), Arc::clone(content));
             }
         }

@@ -105,7 +105,7 @@ impl Retirement {
                 name: name.to_owned(),
                 path: buffer.home.path().to_path_buf(),
                 why: format!(
-                    "articles in it are alive: give it back to the configuration, say `newsreel store retire {name}`, and take it out \
+                    "articles in it are alive, as far as the last checkpoint has told: give it back to the configuration, say `newsreel store retire {name}`, and take it out \
                      when `newsreel store list` says that it is drained"
                 ),
             });

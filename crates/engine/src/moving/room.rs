@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::said_octets;
+use newsreel_index::CENSUS_ROWS_MAX;
 use newsreel_store::{BufferFacts, BufferReader, RUN_OCTETS, SetConfig, SetOrder};
 use newsreel_wire::{POSITION_UNIT, SetId, Token, UnixTime};
 use serde::Serialize;
@@ -32,6 +33,8 @@ pub struct TargetRoom {
     pub keeps_octets: Option<u64>,
     /// About so many octets of what it has now go to make room.
     pub overwritten_octets: u64,
+    /// About so many octets of articles of all that it has now are alive; none where that is not known.
+    pub alive_octets: Option<u64>,
     /// What arrived longer ago stays where it is, seconds; none where it keeps articles of any age.
     pub keep_s: Option<u64>,
 }
@@ -88,6 +91,8 @@ pub(crate) struct Target {
     spare_octets: u64,
     /// So many may go.
     octets: u64,
+    /// About so many octets of articles that are in it are alive, if that is known.
+    alive_octets: Option<u64>,
     /// It drops what arrived longer ago, seconds.
     keep_s: Option<u64>,
 }
@@ -118,6 +123,7 @@ impl Target {
             round: None,
             spare_octets: u64::MAX,
             octets: facts.iter().map(|it| it.live_octets).sum(),
+            alive_octets: None,
             keep_s: config.keep_s,
         };
         match rounds.filter(|rounds| !rounds.is_empty()) {
@@ -133,7 +139,27 @@ impl Target {
             }
             None => {}
         }
+        target.look_what_is_alive(engine);
         target
+    }
+
+    /// What was withdrawn lies there until it is overwritten; where nothing else does nothing goes.
+    fn look_what_is_alive(&mut self, engine: &Engine) {
+        let history = engine.shared.views.history();
+        let Ok(census) = history.census(CENSUS_ROWS_MAX) else {
+            return;
+        };
+        let found = self
+            .buffers
+            .iter()
+            .filter_map(|it| census.buffers.get(&it.id()));
+        let (articles, octets) = found.fold((0, 0), |(articles, octets), it| {
+            (articles + it.articles, octets + it.octets)
+        });
+        if census.is_exact && articles == 0 {
+            self.octets = 0;
+        }
+        self.alive_octets = Some(octets);
     }
 
     /// Segments, of which the oldest go where there are too many.
@@ -196,9 +222,13 @@ impl Target {
         let goes = self.room(taken, 0).overwritten_octets;
         (self.round.is_some() && goes > 0).then(|| {
             format!(
-                "about {} of what set {} has now, the oldest, goes to make room",
+                "about {} of what set {} has now, the oldest, goes to make room{}",
                 said_octets(goes),
-                self.name
+                self.name,
+                self.alive_octets.map_or_else(String::new, |alive| format!(
+                    "; {} of all that it has is alive",
+                    said_octets(alive)
+                ))
             )
         })
     }
@@ -214,6 +244,7 @@ impl Target {
             free_octets: self.free_octets,
             keeps_octets: self.round.map(|round| round.keeps(largest)),
             overwritten_octets: taken.saturating_sub(self.spare_octets).min(self.octets),
+            alive_octets: self.alive_octets,
             keep_s: self.keep_s,
         }
     }

@@ -309,6 +309,18 @@ async fn what_makes_room_for_a_move_is_told() {
     let left = room.free_octets.unwrap();
     assert!(left <= free - taken, "{left} of {free}, {taken} taken");
     assert_eq!(room.overwritten_octets, more - left);
+    assert!(
+        (1_000_000..1_300_000).contains(&room.alive_octets.unwrap()),
+        "{room:?}"
+    );
+    // What is there and was withdrawn is nothing that goes.
+    let gone: Vec<_> = (0..16)
+        .map(|n| ArticleRef::Id(format!("<{n}@t.example>")))
+        .collect();
+    let reason = Reason::Cancelled;
+    world.engine.withdraw(&gone, reason).unwrap();
+    let (_, room) = told(&first);
+    assert_eq!((room.overwritten_octets, room.alive_octets), (0, Some(0)));
 }
 
 /// A full set is said to be full, what was copied until then has moved, and the same again goes on when there is room.

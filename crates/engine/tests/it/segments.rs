@@ -275,6 +275,35 @@ async fn segments_go_when_their_articles_are_old_enough_and_not_before() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// With little traffic one file was written for ever, and went never.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_little_traffic_segments_go_by_their_age_too() {
+    const DAY: u64 = 86_400;
+    let mut config = segments(|set| set.keep_s = Some(8 * DAY));
+    // Their Date is of the first day.
+    config.articles.age_s_max = 0;
+    let mut world = World::new(config);
+    for day in 0..40 {
+        // Once behind a start, where what it began with tells the age of the written one.
+        if day % 7 == 3 {
+            world = world.restart();
+        }
+        assert_eq!(feed(&world, day * 5, 5).await, [Outcome::Accepted; 5]);
+        world.wait_s(DAY);
+        let kept = alive(&world, day * 5 + 5).await;
+        // Nothing goes before its age.
+        for n in (day.saturating_sub(6) * 5)..(day * 5 + 5) {
+            assert!(kept.contains(&n), "{n} went on day {day}: {kept:?}");
+        }
+    }
+    assert_eq!(feed(&world, 200, 5).await, [Outcome::Accepted; 5]);
+    let kept = alive(&world, 205).await;
+    assert!(kept[0] >= 27 * 5, "{kept:?}");
+    let made = files(world.disk.as_ref());
+    assert!(made.len() <= 14, "{made:?}");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
 /// Lets the time go on in steps, less than an hour in all, so that the log is not told the time.
 fn pass_until(world: &World, what: &str, mut is_so: impl FnMut(&World) -> bool) {
     for _ in 0..2000 {

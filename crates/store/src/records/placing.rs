@@ -235,6 +235,11 @@ impl Filling {
         self.buffer.geometry().start_of(next)
     }
 
+    /// The next record begins another file, or does not have to.
+    pub(crate) const fn close_file(&mut self, closes: bool) {
+        self.close_cycle = closes;
+    }
+
     /// The set goes on with another buffer; when it comes back this one fills the next cycle from its start.  What is left of this cycle is
     /// reserved, so that a start knows.
     pub(crate) fn end_turn(&mut self) {

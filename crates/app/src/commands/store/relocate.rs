@@ -91,8 +91,15 @@ fn room(report: &Value, to: &str) -> String {
     let overwritten = &room["overwritten_octets"];
     if overwritten.as_u64().is_some_and(|octets| octets > 0) {
         let overwritten = output::octets(overwritten);
+        let alive = match room["alive_octets"].is_u64() {
+            true => format!(
+                "; {} of all that it has is alive",
+                output::octets(&room["alive_octets"])
+            ),
+            false => String::new(),
+        };
         said.push_str(&format!(
-            "about {overwritten} of what {to} has now, the oldest, goes to make room\n"
+            "about {overwritten} of what {to} has now, the oldest, goes to make room{alive}\n"
         ));
     }
     if let Some(keeps) = keeps_less(report) {

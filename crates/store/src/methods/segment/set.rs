@@ -14,7 +14,7 @@ use crate::method::{
 use crate::records::Home as _;
 use crate::records::buffer::Buffer;
 use crate::records::erase::Erasure;
-use crate::records::format::Hints;
+use crate::records::format::{Hints, RECORD_HEADER, RecordHeader};
 use crate::records::placing::Filling;
 
 /// A set of segments, filled by one thread.
@@ -25,6 +25,12 @@ pub(crate) struct SegmentSet {
     limits: SetConfig,
     /// The oldest file whose age is known: when the newest article in it arrived.
     oldest: Option<(u32, UnixTime)>,
+    /// Since when the file is written that is being filled.
+    began: Option<(u32, UnixTime)>,
+    /// It is to be left by its age.
+    is_to_leave: bool,
+    /// What the time was when it was told last.
+    now: UnixTime,
     /// Since when nothing can be written, where that is so.
     failing_since: Option<UnixTime>,
     /// For how many seconds nothing is tried then: twice as many after each try, since each may leave an empty file.
@@ -32,6 +38,11 @@ pub(crate) struct SegmentSet {
     /// Files below this cycle should be there by the log, and somebody removed them.
     missing_below: Option<u32>,
 }
+
+/// A file is written for the eighth part of the age at which its articles are to go, so that the oldest stay little longer: it goes by its newest.
+const FILES_AN_AGE: u64 = 8;
+/// ... and for so many seconds at least.
+const WRITTEN_FOR_S_MIN: u64 = 3600;
 
 /// The longest pause between two tries.
 const TRY_AFTER_S_MAX: u64 = 3600;
@@ -51,6 +62,9 @@ impl SegmentSet {
             files,
             limits,
             oldest: None,
+            began: None,
+            is_to_leave: false,
+            now: UnixTime(0),
             failing_since: None,
             try_after_s: TRIED_AGAIN_AFTER_S,
             missing_below: None,
@@ -171,6 +185,75 @@ impl SegmentSet {
         Ok(())
     }
 
+    /// Since when the file of this cycle is written; behind a start as its first article tells it.
+    fn began_at(&mut self, cycle: u32, now: UnixTime) -> UnixTime {
+        if let Some((known, began)) = self.began
+            && known == cycle
+        {
+            return began;
+        }
+        // What was moved here came long before; then another file is begun once more than need be.
+        let is_first = self.began.is_none();
+        let began = is_first.then(|| self.first_arrival(cycle)).flatten();
+        let began = began.unwrap_or(now).min(now);
+        self.began = Some((cycle, began));
+        began
+    }
+
+    /// When the first article of a file arrived.
+    fn first_arrival(&self, cycle: u32) -> Option<UnixTime> {
+        let buffer = &self.filling.buffer;
+        let first = buffer.geometry().start_of(cycle)?;
+        let mut stored = [0; RECORD_HEADER];
+        let file = buffer.home.file(cycle).ok()?;
+        file.read_exact_at(&mut stored, first.offset()).ok()?;
+        let header = RecordHeader::decode(&stored, buffer.key).ok()?;
+        (header.position == first).then_some(header.arrival)
+    }
+
+    /// Has the next article begin another file where this one is written for long: it went when its newest article was old, which with few
+    /// articles was never.  Not where a limit of octets would have the oldest go for that.
+    fn begin_anew(&mut self, now: Option<UnixTime>) {
+        let (Some(keep_s), Some(now)) = (self.limits.keep_s, now) else {
+            return;
+        };
+        if self.is_to_leave || self.filling.begins_cycle() || !self.filling.buffer.is_usable() {
+            return;
+        }
+        let cycle = self.filling.cycle();
+        let written_s = now.0.saturating_sub(self.began_at(cycle, now).0);
+        if written_s < (keep_s / FILES_AN_AGE).max(WRITTEN_FOR_S_MIN) {
+            return;
+        }
+        let octets = self.limits.segment_octets;
+        let least = self.limits.free_octets_min.unwrap_or(0);
+        let has_room = self
+            .files
+            .free_octets()
+            .is_ok_and(|free| free / 2 >= octets.saturating_add(least / 2))
+            && self
+                .limits
+                .keep_octets
+                .is_none_or(|keep| self.files.octets().saturating_add(octets) <= keep);
+        match has_room {
+            true => self.leave_by_age(),
+            // It is asked again when as much time has gone.
+            false => self.began = Some((cycle, now)),
+        }
+    }
+
+    fn leave_by_age(&mut self) {
+        self.is_to_leave = true;
+        self.filling.close_file(true);
+    }
+
+    /// Another file was begun, or cannot be: then the old one is as good.
+    fn leave_no_more(&mut self, now: UnixTime) {
+        self.is_to_leave = false;
+        self.filling.close_file(false);
+        self.began = Some((self.filling.cycle(), now));
+    }
+
     /// When the newest article of the oldest file arrived.
     fn oldest_arrival(&mut self, cycle: u32) -> Option<UnixTime> {
         if let Some((known, arrival)) = self.oldest
@@ -219,7 +302,13 @@ impl StorageMethod for SegmentSet {
         if !self.filling.buffer.is_usable() {
             return Err(self.refusal());
         }
-        let placed = self.filling.place(place);
+        let mut placed = self.filling.place(place);
+        if self.is_to_leave && !matches!(placed, Err(PlaceError::TooLarge { .. })) {
+            self.leave_no_more(self.now.max(place.arrival));
+            if placed.is_err() {
+                placed = self.filling.place(place);
+            }
+        }
         if placed == Err(PlaceError::Suspended) {
             // It is suspended, and says why, where its directory is not there.
             let _ = self.filling.buffer.look();
@@ -233,6 +322,8 @@ impl StorageMethod for SegmentSet {
 
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
         self.try_again(now);
+        self.now = now.unwrap_or(self.now);
+        self.begin_anew(now);
         let buffer = self.buffer();
         if let Some(below) = self.missing_below.filter(|it| buffer.floor().cycle() < *it) {
             out.extend(self.dropping(below));

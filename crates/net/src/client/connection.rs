@@ -50,6 +50,12 @@ pub struct Client<Io> {
     is_broken: bool,
     left_out: u64,
     times: Times,
+    /// Who asks now waits no longer in silence than this; none: as ever.
+    patience: Option<Duration>,
+    /// Since when nothing has come that is awaited; none: nothing is.
+    silent_since: Option<Instant>,
+    /// Answers that came by now.
+    answers: u64,
     /// When the answer that is being taken has to be over.
     until: Option<Instant>,
     pub(super) reached_in: Duration,
@@ -80,6 +86,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
             is_broken: false,
             left_out: 0,
             times: remote.times,
+            patience: None,
+            silent_since: None,
+            answers: 0,
             until: None,
             reached_in: Duration::ZERO,
         }
@@ -110,6 +119,28 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
     /// Whether an idle connection is still there: the server has neither closed it nor said anything.
     pub async fn is_fresh(&mut self) -> bool {
         self.is_idle() && poll_fn(|cx| Poll::Ready(self.poll_read(cx).is_pending())).await
+    }
+
+    /// Who asks from now on waits no longer in silence than this, if that is less than usual; none: as usual.
+    pub const fn wait_at_most(&mut self, patience: Option<Duration>) {
+        self.patience = patience;
+    }
+
+    /// The longest silence while something is awaited, or not taken.
+    fn silence(&self) -> Duration {
+        let usual = self.times.silence;
+        self.patience.map_or(usual, |patience| patience.min(usual))
+    }
+
+    /// How long nothing has come that is awaited, or was until somebody gave that up.
+    pub(super) fn silent_for(&self) -> Duration {
+        self.silent_since
+            .map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// How many answers came by now.
+    pub(super) const fn answers(&self) -> u64 {
+        self.answers
     }
 
     /// Whether a group may be selected on it.
@@ -208,6 +239,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         }
         self.until = None;
         self.is_broken = false;
+        self.answers += 1;
         Ok(code)
     }
 
@@ -431,16 +463,23 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
 
     /// Waits until some more has come.
     async fn read(&mut self, doing: &'static str) -> Result<(), ClientError> {
-        let silent = Instant::now() + self.times.silence;
+        let silence = self.silence();
+        let begun = Instant::now();
+        self.silent_since = Some(begun);
+        let silent = begun + silence;
         let until = self.until.map_or(silent, |until| until.min(silent));
         let reading = poll_fn(|cx| self.poll_read(cx));
         let fault = match tokio::time::timeout_at(until, reading).await {
-            Ok(Ok(1..)) => return Ok(()),
+            Ok(Ok(1..)) => {
+                self.silent_since = None;
+                return Ok(());
+            }
             Ok(Ok(0)) => Fault::Closed,
             Ok(Err(error)) => fault_of(error),
             Err(_) if until < silent => Fault::Slow(self.times.answer),
-            Err(_) => Fault::Silent(self.times.silence),
+            Err(_) => return Err(self.broken(doing, Fault::Silent(silence))),
         };
+        self.silent_since = None;
         Err(self.broken(doing, fault))
     }
 
@@ -464,8 +503,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
             return Err(self.error("sending", Fault::Closed));
         }
         self.is_broken = true;
-        let (mut sent, silence) = (0, self.times.silence);
+        let (mut sent, silence) = (0, self.silence());
         loop {
+            self.silent_since = Some(Instant::now());
             let step = poll_fn(|cx| self.poll_send(cx, octets, &mut sent));
             let fault = match tokio::time::timeout(silence, step).await {
                 Ok(Ok(false)) => continue,
@@ -473,10 +513,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
                 // What the server said before it closed tells more than that it did.
                 Ok(Err(_)) if !self.incoming.is_empty() => break,
                 Ok(Err(error)) => fault_of(error),
-                Err(_) => Fault::Silent(silence),
+                Err(_) => return Err(self.broken("sending", Fault::Silent(silence))),
             };
+            self.silent_since = None;
             return Err(self.broken("sending", fault));
         }
+        self.silent_since = None;
         self.is_broken = false;
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! from their beginning until they have closed them themselves, and bar accounts that go beyond; the limit may be that of an account
 //! with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached or
 //! turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used, and one is made for
-//! who asks in spite of that.
+//! who asks in spite of that.  So is one that takes a question and says nothing: what connections idle there are of no more use then than
+//! the one that was asked on, and only an answer, not a connection alone, says that it is back.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,6 +37,12 @@ const REST_MAX: Duration = Duration::from_secs(120);
 
 /// The same after a refusal: whoever turned us away does not change its mind soon.
 const REST_REFUSED_MIN: Duration = Duration::from_secs(15);
+
+/// The same after a silence: whoever waits for the next answer waits long again.
+const REST_SILENT_MIN: Duration = Duration::from_secs(10);
+
+/// A silence of so long, at the end of which somebody gave up, is a server that does not answer.
+const SILENT: Duration = Duration::from_secs(5);
 
 /// Makes connections for a pool.
 pub trait Connect: fmt::Debug + Send + Sync + 'static {
@@ -124,6 +131,8 @@ struct Rest {
     until: Instant,
     length: Duration,
     why: Arc<str>,
+    /// It takes connections, and says nothing.
+    is_silent: bool,
 }
 
 /// No new connection is made now.
@@ -140,6 +149,9 @@ pub struct Lent<C: Connect> {
     /// None: it was given back, or is being closed.
     held: Option<(Parked<C::Io>, OwnedSemaphorePermit)>,
     pool: Arc<Pool<C>>,
+    since: Instant,
+    /// Answers that had come on it before.
+    answers: u64,
 }
 
 impl<C: Connect> Pool<C> {
@@ -192,7 +204,18 @@ impl<C: Connect> Pool<C> {
     /// # Errors
     /// When none can be had in time; at once while the server is left alone and no connection to it is lent.
     pub async fn lend(self: &Arc<Self>) -> Result<Lent<C>, ClientError> {
-        self.lend_to(None).await
+        self.lend_to(None, None).await
+    }
+
+    /// The same to who waits no longer in silence than this, be it for a new connection or for answers on the one that he gets.
+    ///
+    /// # Errors
+    /// As [`Pool::lend`].
+    pub async fn lend_for(
+        self: &Arc<Self>,
+        patience: Option<Duration>,
+    ) -> Result<Lent<C>, ClientError> {
+        self.lend_to(None, patience).await
     }
 
     /// The same to who knows better than to leave the server alone, since then: it is left alone only if it was tried since then.
@@ -200,10 +223,14 @@ impl<C: Connect> Pool<C> {
     /// # Errors
     /// When none can be had in time.
     pub async fn lend_in_spite(self: &Arc<Self>, since: Instant) -> Result<Lent<C>, ClientError> {
-        self.lend_to(Some(since)).await
+        self.lend_to(Some(since), None).await
     }
 
-    async fn lend_to(self: &Arc<Self>, in_spite: Option<Instant>) -> Result<Lent<C>, ClientError> {
+    async fn lend_to(
+        self: &Arc<Self>,
+        in_spite: Option<Instant>,
+        patience: Option<Duration>,
+    ) -> Result<Lent<C>, ClientError> {
         let until = Instant::now() + self.limits.wait;
         loop {
             let permit = timeout_at(until, self.places.clone().acquire_owned()).await;
@@ -216,10 +243,15 @@ impl<C: Connect> Pool<C> {
                 Found::Idle(parked) => {
                     let mut lent = self.lent(*parked, permit);
                     if lent.is_fresh().await {
+                        lent.wait_at_most(patience);
                         return Ok(lent);
                     }
                 }
-                Found::Room(share) => return self.new_one(share, permit).await,
+                Found::Room(share) => {
+                    let mut lent = self.new_one(share, permit, patience).await?;
+                    lent.wait_at_most(patience);
+                    return Ok(lent);
+                }
             }
         }
     }
@@ -262,8 +294,14 @@ impl<C: Connect> Pool<C> {
 
     fn lent(self: &Arc<Self>, parked: Parked<C::Io>, place: OwnedSemaphorePermit) -> Lent<C> {
         self.state.lock().lent += 1;
+        let (since, answers) = (Instant::now(), parked.client.answers());
         let (held, pool) = (Some((parked, place)), Arc::clone(self));
-        Lent { held, pool }
+        Lent {
+            held,
+            pool,
+            since,
+            answers,
+        }
     }
 
     /// A new connection.  It is made to its end though who asked may not wait any more, and is for the next then: the server counts it
@@ -272,7 +310,9 @@ impl<C: Connect> Pool<C> {
         self: &Arc<Self>,
         share: Share,
         place: OwnedSemaphorePermit,
+        patience: Option<Duration>,
     ) -> Result<Lent<C>, ClientError> {
+        let begun = Instant::now();
         let (tell, told) = oneshot::channel();
         let pool = Arc::clone(self);
         self.beside(async move {
@@ -293,8 +333,26 @@ impl<C: Connect> Pool<C> {
                 unwanted.give_back();
             }
         });
-        told.await
-            .unwrap_or_else(|_| Err(self.error(Fault::Stopped)))
+        let until = patience.map(|patience| (begun + patience, patience));
+        let told = match until {
+            None => told.await,
+            Some((until, patience)) => match timeout_at(until, told).await {
+                Ok(told) => told,
+                Err(_) => {
+                    let error = self.error(Fault::Silent(patience));
+                    self.was_silent(&error, begun);
+                    return Err(error);
+                }
+            },
+        };
+        told.unwrap_or_else(|_| Err(self.error(Fault::Stopped)))
+    }
+
+    /// The server said nothing to who asked it then: it is left alone, and nobody is lent what connections idle.
+    fn was_silent(&self, error: &ClientError, begun: Instant) {
+        self.state.lock().failed(error, begun);
+        while self.closes_idle() {}
+        self.changed.notify_waiters();
     }
 
     async fn until_closed(&self) {
@@ -441,21 +499,25 @@ impl<C: Connect> Pool<C> {
             Some(rest) if rest.until > Instant::now() => Err(Resting {
                 until: rest.until,
                 why: rest.why.clone(),
-                is_lent,
+                // What is lent to a server that says nothing does not come back soon.
+                is_lent: is_lent && !rest.is_silent,
             }),
             _ => Ok(None),
         }
     }
 
-    /// A new connection; how that went is remembered.
+    /// A new connection; how that went is remembered.  That a silent server lets one in is no answer.
     async fn open(&self) -> Result<Client<C::Io>, ClientError> {
         let begun = Instant::now();
         let opened = self.connect.connect().await;
         let mut state = self.state.lock();
         match &opened {
-            Ok(_) => state.rest = None,
+            Ok(_) => {
+                state.rest.take_if(|rest| !rest.is_silent);
+            }
             Err(error) => state.failed(error, begun),
         }
+        drop(state);
         opened
     }
 
@@ -469,10 +531,12 @@ impl<C: Connect> Pool<C> {
 }
 
 impl<Io> State<Io> {
-    /// A connection could not be made that was begun then: the server is left alone.
+    /// A connection could not be made, or a question was not answered, that was begun then: the server is left alone.
     fn failed(&mut self, error: &ClientError, begun: Instant) {
+        let is_silent = matches!(error.fault, Fault::Silent(_));
         let first = match error.fault.is_refusal() {
             true => REST_REFUSED_MIN,
+            false if is_silent => REST_SILENT_MIN,
             false => REST_MIN,
         };
         let length = match &mut self.rest {
@@ -493,13 +557,30 @@ impl<Io> State<Io> {
             until: since + length,
             length,
             why: error.to_string().into(),
+            is_silent,
         });
     }
 }
 
 impl<C: Connect> Lent<C> {
+    /// What was heard on it: a silence is remembered as a failure, until something is answered.
+    fn heard(&self) {
+        let Some((Parked { client, .. }, _)) = &self.held else {
+            return;
+        };
+        let silent = client.silent_for();
+        if silent >= SILENT {
+            let error = client.error("waiting for an answer", Fault::Silent(silent));
+            self.pool.was_silent(&error, self.since);
+        } else if client.answers() > self.answers {
+            // That one which was there before is answered is no word about new ones.
+            self.pool.state.lock().rest.take_if(|rest| rest.is_silent);
+        }
+    }
+
     /// Gives it back; it is closed if something is still under way on it, or its share of the account is wanted elsewhere.
     pub fn give_back(mut self) {
+        self.heard();
         let Some((mut parked, permit)) = self.held.take_if(|(parked, _)| parked.client.is_idle())
         else {
             return;
@@ -519,6 +600,7 @@ impl<C: Connect> Lent<C> {
 
 impl<C: Connect> Drop for Lent<C> {
     fn drop(&mut self) {
+        self.heard();
         self.pool.state.lock().lent -= 1;
         if let Some((parked, permit)) = self.held.take() {
             self.pool.closes(parked, Some(permit));

@@ -1,6 +1,6 @@
 //! A pool before a server that is scripted, in time that is made.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::task::JoinSet;
@@ -16,6 +16,8 @@ struct Toy {
     open_max: AtomicUsize,
     came: AtomicUsize,
     refuses: Mutex<Option<&'static str>>,
+    /// It takes what is said, and says nothing but when a connection begins.
+    hangs: AtomicBool,
     silence: Option<Duration>,
     /// How long it takes to greet.
     greeting: Duration,
@@ -46,7 +48,9 @@ async fn serve(io: DuplexStream, toy: Arc<Toy>) {
             "STARTTLS\r\n" => b"382 go on\r\nwith this\r\n",
             _ => b"101 list\r\nREADER\r\nSTARTTLS\r\n.\r\n",
         };
-        let _ = io.write_all(answer).await;
+        if line.starts_with("CAPABILITIES") || !toy.hangs.load(Ordering::Relaxed) {
+            let _ = io.write_all(answer).await;
+        }
         if line == "QUIT\r\n" {
             break;
         }
@@ -255,6 +259,7 @@ async fn who_waits_at_a_server_that_is_left_alone_is_not_waited_for() {
         until: Instant::now() + REST_MAX,
         length: REST_MAX,
         why: "it is".into(),
+        is_silent: false,
     });
     drop(last);
     let (place, second) = waiting.join_next().await.unwrap().unwrap();
@@ -461,4 +466,80 @@ async fn a_server_that_is_left_alone_is_asked_by_who_knows_better() {
     drop(pool.lend_in_spite(Instant::now()).await.unwrap());
     drop(lent);
     asks(pool.clone(), true).await;
+}
+
+/// Each question was waited for a minute: a server that lets connections in was never left alone.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_is_left_alone_until_it_answers() {
+    let (toy, pool) = pool(3, Toy::default());
+    let came = || toy.came.swap(0, Ordering::Relaxed);
+    let asked = async |patience: Duration| {
+        let begun = Instant::now();
+        let mut lent = pool.lend_for(Some(patience)).await?;
+        lent.command(&[b"DATE"])?;
+        let answer = lent.reply("DATE").await.map(|_| ());
+        lent.give_back();
+        answer.map(|()| begun.elapsed())
+    };
+    let ten = Duration::from_secs(10);
+    // One idles beside it, and one is lent.
+    let (idle, lent) = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
+    idle.give_back();
+    assert_eq!(asked(ten).await.unwrap(), Duration::ZERO);
+    came();
+    toy.hangs.store(true, Ordering::Relaxed);
+    let begun = Instant::now();
+    assert!(matches!(asked(ten).await.unwrap_err().fault, Fault::Silent(it) if it == ten));
+    assert_eq!(begun.elapsed(), ten);
+    for _ in 0..5 {
+        let told = asked(ten).await.unwrap_err().to_string();
+        assert!(told.contains("left alone for a while: "), "{told}");
+    }
+    assert_eq!((begun.elapsed(), came()), (ten, 0));
+    // It lets a connection in, and that is no answer: it is left alone for longer.
+    tokio::time::sleep(ten).await;
+    assert!(asked(ten).await.is_err());
+    tokio::time::sleep(Duration::from_secs(19)).await;
+    let told = asked(ten).await.unwrap_err().to_string();
+    assert!(told.contains("left alone"), "{told}");
+    assert_eq!(came(), 1);
+    drop(pool.lend_in_spite(Instant::now()).await.unwrap());
+    assert!(asked(ten).await.is_err());
+    // An answer is one.
+    toy.hangs.store(false, Ordering::Relaxed);
+    let mut by_hand = pool.lend_in_spite(Instant::now()).await.unwrap();
+    by_hand.command(&[b"DATE"]).unwrap();
+    by_hand.reply("DATE").await.unwrap();
+    by_hand.give_back();
+    assert!(asked(ten).await.is_ok());
+    drop(lent);
+}
+
+/// Who gives up soon, as his own client has gone, says nothing of the server; who gives up late does.  One that does not even greet is
+/// silent, too.
+#[tokio::test(start_paused = true)]
+async fn a_silence_is_what_was_waited_through() {
+    let (toy, pool) = pool(3, Toy::default());
+    toy.hangs.store(true, Ordering::Relaxed);
+    for (seconds, is_left_alone) in [(4, false), (6, true)] {
+        let mut lent = pool.lend().await.unwrap();
+        lent.command(&[b"DATE"]).unwrap();
+        let waiting = tokio::time::timeout(Duration::from_secs(seconds), lent.reply("DATE"));
+        assert!(waiting.await.is_err());
+        drop(lent);
+        assert_eq!(pool.lend().await.is_err(), is_left_alone, "{seconds}");
+    }
+    let greeting = Duration::from_secs(20);
+    let (_toy, pool) = self::pool(
+        3,
+        Toy {
+            greeting,
+            ..Toy::default()
+        },
+    );
+    let (begun, patience) = (Instant::now(), Some(Duration::from_secs(10)));
+    for _ in 0..3 {
+        assert!(pool.lend_for(patience).await.is_err());
+    }
+    assert_eq!(Some(begun.elapsed()), patience);
 }

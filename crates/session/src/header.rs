@@ -3,7 +3,7 @@
 //! What the overview has is answered from it; any other field is read from the articles' header blocks, one at a
 //! time.  Memory is bounded by a chunk of overview, or of numbers.
 
-use newsreel_service::{ArticleQuery, NewsService, OverviewRows, Part};
+use newsreel_service::{ArticleQuery, NewsService, OverviewRows, Part, ServiceError};
 use newsreel_wire::article::Known;
 use newsreel_wire::overview::{OverviewFields, unfold};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, Wildmat};
@@ -334,6 +334,10 @@ impl Numbers<'_> {
                     Ok(Some(_)) => {}
                     // Gone meanwhile: then it is not listed.
                     Ok(None) => continue,
+                    // What is elsewhere is there: a list without it would be taken for whole.
+                    Err(error @ (ServiceError::Away | ServiceError::Offline)) => {
+                        return listing.failed(core, &error);
+                    }
                     // One bad sector takes no other article's line away.
                     Err(error) if unreadable.len() < UNREADABLE_MAX => {
                         unreadable.push(error);

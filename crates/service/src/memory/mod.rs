@@ -77,6 +77,8 @@ pub struct Trouble {
     pub reads_fail: bool,
     /// Whatever readers ask is elsewhere, and cannot be had now.
     pub is_away: bool,
+    /// Articles from this number on are, when they are asked for by number.
+    pub away_from: Option<ArticleNumber>,
     /// Lists of a group fail from this number on.
     pub lists_fail_from: Option<ArticleNumber>,
     /// Answers to transfers are held back until [`MemoryService::let_go`].
@@ -415,7 +417,13 @@ impl NewsService for MemoryService {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        Ok(self.reading()?.read(query, part, out))
+        let state = self.reading()?;
+        if let ArticleQuery::ByNumber(_, number) = query
+            && state.trouble.away_from.is_some_and(|from| number >= from)
+        {
+            return Err(ServiceError::Away);
+        }
+        Ok(state.read(query, part, out))
     }
 
     async fn newnews(

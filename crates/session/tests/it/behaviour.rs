@@ -671,6 +671,46 @@ async fn a_list_that_breaks_off_ends_the_session_behind_what_was_answered() {
     );
 }
 
+/// Articles that are elsewhere, and cannot be had now, were left out like those in bad sectors: a list without them passed for whole.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_a_field_ends_where_an_article_is_away() {
+    let mut driver = driver(SessionConfig::default());
+    for nth in 1..=9 {
+        let id = format!("<{nth}@t>");
+        let wire = article(&id);
+        let taken = driver.service.inject(id.as_bytes(), wire.as_bytes());
+        assert_eq!(taken, Outcome::Accepted);
+    }
+    for command in [
+        "HDR Newsgroups 1-9",
+        "XHDR Newsgroups 1-9",
+        "XPAT Newsgroups 1-9 *",
+    ] {
+        for (from, told) in [(1, 0), (6, 5)] {
+            driver.service.set_trouble(Trouble {
+                away_from: Some(ArticleNumber(from)),
+                ..Trouble::default()
+            });
+            let mut stream = greeted(&mut driver).await;
+            say(
+                &mut stream,
+                &format!("GROUP misc.test\r\n{command}\r\nQUIT\r\n"),
+            )
+            .await;
+            let mut said = String::new();
+            stream.read_to_string(&mut said).await.unwrap();
+            let lines: Vec<&str> = said.lines().skip(1).collect();
+            if told == 0 {
+                let is_refused = lines[0].starts_with("403 ") && lines[1].starts_with("205 ");
+                assert!(is_refused, "{command}: {said}");
+            } else {
+                assert_eq!(lines.len(), 1 + told, "{command}: {said}");
+                assert!(lines[0].starts_with('2'), "{command}: {said}");
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_in_the_middle_of_a_line_is_told_that_the_server_stops() {
     let mut driver = driver(SessionConfig::default());

@@ -359,13 +359,14 @@ impl Keep {
         self.forget_in_memory(&gone, Some((name, u64::MAX)));
     }
 
-    /// These groups go, with their overview, and these articles: all of it, or nothing, and for good when this returns.
-    pub(super) fn let_all_go(&self, names: HashSet<Box<str>>, mut ids: Vec<IdHash>) -> Result<()> {
+    /// These groups go, with their overview, and these articles, and no others of which the overview has lines, as they are those of other
+    /// groups: all of it, or nothing, and for good when this returns.
+    pub(super) fn let_all_go(&self, names: HashSet<Box<str>>, ids: Vec<IdHash>) -> Result<()> {
         let _changing = self.changing.lock();
         let gone = self.table.change(true, |change| {
             change.forget(&ids)?;
             for name in &names {
-                self.let_go(change, (name, u64::MAX), &mut ids)?;
+                change.remove_blocks(name, 0..u64::MAX, |_| ())?;
                 change.remove_group(name)?;
             }
             Ok(ids)

@@ -592,8 +592,10 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
     };
     let misc = ("misc.test".to_owned(), 2, octets(1) + octets(2), 60);
     let alt = ("alt.test".to_owned(), 1, octets(3), 0);
-    let nameless = ("-".to_owned(), 1, octets(4), 0);
-    assert_eq!(listed(""), [alt.clone(), misc.clone(), nameless.clone()]);
+    // Nobody has asked for it.
+    let rec = ("rec.test".to_owned(), 1, octets(4), 0);
+    assert_eq!(listed(""), [alt.clone(), misc.clone(), rec.clone()]);
+    assert_eq!(listed("rec"), std::slice::from_ref(&rec));
     assert_eq!(listed("misc"), std::slice::from_ref(&misc));
     let is_misc = |name: &str| name == "misc.test";
     let (articles, count) = keep.listed_articles(&is_misc, 1).unwrap();
@@ -631,7 +633,7 @@ fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
         assert_eq!((dropped.articles, dropped.octets), (1, octets(3)));
         assert_eq!(keep.article(&mine[2].hash, NOW).is_some(), dry_run);
     }
-    assert_eq!(listed(""), [("alt.test".to_owned(), 0, 0, 0), nameless]);
+    assert_eq!(listed(""), [("alt.test".to_owned(), 0, 0, 0), rec]);
 }
 
 #[test]

@@ -344,3 +344,71 @@ fn that_a_group_is_another_one_is_known_behind_a_crash() {
         assert_eq!(readable(&again, &old), 0, "{is_gone}");
     }
 }
+
+/// Lists passed over what was read by its message-id alone, and nothing of it could be let go by its group, nor by `*`.
+#[test]
+fn what_was_read_by_its_message_id_belongs_to_the_group_that_it_names() {
+    let keep = open(&MemoryDisk::new());
+    let of = |number: u64, groups: &str| in_groups(&keep, number, groups);
+    let mine = [
+        of(1, "Newsgroups: alt.test\r\n"),
+        of(2, "Newsgroups: alt.test,misc.test\r\n"),
+        of(3, "Newsgroups: rec.test\r\n"),
+        of(4, ""),
+    ];
+    keep.keep(&mine, NOW);
+    let is_alt = |name: &str| name.starts_with("alt.");
+    let names = |matches: &dyn Fn(&str) -> bool| {
+        let (articles, count) = keep.listed_articles(matches, 9).unwrap();
+        let groups = articles.into_iter().map(|it| it.group);
+        let mut groups: Vec<_> = groups.map(Option::unwrap_or_default).collect();
+        groups.sort_unstable();
+        (groups.join(" "), count)
+    };
+    assert_eq!(names(&is_alt), ("alt.test alt.test".to_owned(), 2));
+    let all = " alt.test alt.test rec.test".to_owned();
+    assert_eq!(names(&|_| true), (all, 4));
+    for dry_run in [true, false] {
+        let dropped = keep.drop_kept(&is_alt, &[], dry_run).unwrap();
+        assert_eq!((dropped.groups, dropped.articles), (1, 2));
+    }
+    assert_eq!(readable(&keep, &mine), 2);
+    for dry_run in [true, false] {
+        let dropped = keep.drop_kept(&|_| true, &[], dry_run).unwrap();
+        assert_eq!((dropped.groups, dropped.articles), (1, 2));
+    }
+    assert_eq!(readable(&keep, &mine), 0);
+}
+
+/// They went, uncounted, with whatever group somebody let go in which they were shown, also those of a group that was pinned.
+#[test]
+fn articles_of_other_groups_stay_where_one_goes_that_shows_them() {
+    let keep = open(&MemoryDisk::new());
+    let of = |number: u64, groups: &str| in_groups(&keep, number, groups);
+    let mine = [
+        of(1, "Newsgroups: misc.test\r\n"),
+        of(2, "Newsgroups: alt.test,misc.test\r\n"),
+    ];
+    keep.keep(&mine, NOW);
+    let names: [Arc<str>; 2] = ["misc.test".into(), "alt.test".into()];
+    for name in &names {
+        keep.put_group(name, group(1, 9, 5));
+        tell(&keep, name, 1, 2, 10);
+    }
+    for dry_run in [true, false] {
+        let dropped = keep.drop_kept(&|name| name == "misc.test", &[], dry_run);
+        assert_eq!(dropped.unwrap().articles, 1, "{dry_run}");
+    }
+    assert_eq!(known(&keep, &names[0]), []);
+    assert_eq!(known(&keep, &names[1]).len(), 2);
+    assert!(!keep.has_article(&mine[0].hash));
+    assert!(keep.article(&mine[1].hash, NOW).is_some());
+}
+
+/// An article with this in front of its header block.
+fn in_groups(keep: &Keep, number: u64, groups: &str) -> Fetched {
+    let mut fetched = article(keep, number, 100);
+    let wire = [groups.as_bytes(), &fetched.kept.wire].concat();
+    fetched.kept = Arc::new(Kept::new(wire.into()).unwrap());
+    fetched
+}

@@ -60,7 +60,7 @@ pub struct CacheConfig {
     /// ... and octets of them.
     pub read_ahead_octets: u64,
     /// The log of which articles are asked for (`access.log` in `directory`, and the one before it), octets, for
-    /// `newsreel cache simulate --trace`; who asks is not in it. 0: there is none.
+    /// `newsreel cache simulate --trace`; who asks is not in it. 64 KiB or more; 0: there is none.
     pub access_log_octets: u64,
     /// Commands that are none of ours and are passed on to the upstream server (that of the selected group, or the first), with the answer:
     /// for readers who may read all groups, as nobody here knows what they ask for. A verb each, and behind it codes of answers that are

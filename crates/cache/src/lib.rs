@@ -30,7 +30,8 @@ pub use cached::{
 pub use censor::{Censor, CensorConfig, CensorRule, censor_problems};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{
-    FORWARDED_OCTETS_MAX, Forwarded, MISSING_GROUPS_MAX, MISSING_IDS_MAX, RServer, RemoteNewnews,
-    RemoteSettings, Route, Routes, SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness,
+    FORWARDED_OCTETS_MAX, Forwarded, MISSING_GROUPS_MAX, MISSING_IDS_MAX, PASSED_ON_OCTETS_MAX,
+    RServer, RemoteNewnews, RemoteSettings, Route, Routes, SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX,
+    Sameness,
 };
 pub use upstream::{AFTER_A_KILL, SECRET_OCTETS_MAX, Upstream};

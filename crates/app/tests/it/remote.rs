@@ -99,6 +99,7 @@ async fn both(groups: &[&str]) -> Both<RServer<There>> {
     pool.lend().await.unwrap().give_back();
     let settings = RemoteSettings {
         article_octets_max: 1 << 20,
+        passed_on_octets_max: 1 << 20,
         groups_max: 1000,
         list_refresh: Duration::ZERO,
         list_whole: Duration::ZERO,

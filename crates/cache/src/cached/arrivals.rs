@@ -229,8 +229,11 @@ impl<'f, C: Connect> Arrivals<'f, C> {
         let landed = self.inner.landed(id, wire);
         flight.land(landed.clone());
         if let Landed::Found(fetched) = landed {
-            let line = line_of(&fetched.id, &fetched.kept);
-            // Of one that is damaged nothing is known: the next who wants it asks again.
+            let line = match self.is_kept(&fetched) {
+                true => line_of(&fetched.id, &fetched.kept),
+                false => None,
+            };
+            // Of one that is damaged, or too large, nothing is known: the next who wants it asks again.
             if line.is_some() {
                 self.told.push(*number);
             }
@@ -241,6 +244,20 @@ impl<'f, C: Connect> Arrivals<'f, C> {
                 let_go: flight.let_go(),
             });
         }
+    }
+
+    /// Whether an article is not too large to be kept.
+    fn is_kept(&self, fetched: &Fetched) -> bool {
+        let most = self.inner.there.article_octets_max();
+        let octets = fetched.kept.wire.len() as u64;
+        if octets > most
+            && let Some(more) = self.inner.lines.admit()
+        {
+            let id = String::from_utf8_lossy(&fetched.id);
+            tracing::info!(target: "newsreel::cache", %id, octets, more,
+                "an article is larger than articles.octets_max: it is passed on, and not kept");
+        }
+        octets <= most
     }
 
     /// Whether so many octets more are too much, of what nobody reads yet.

@@ -1,15 +1,21 @@
 //! A group's facts: as they are kept while that is not too long ago, else as the server tells them.
 //!
-//! A server that cannot be asked is no reason to hide what is kept, unless it must never be old.
+//! A server that cannot be asked, or says nothing, is no reason to hide what is kept, unless it must never be old.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{GroupInfo, GroupStatus, NewsService as _, ServiceError};
 use newsreel_wire::{GroupId, GroupName, UnixTime};
 
 use super::Inner;
+use super::turns::Asked;
 use crate::keep::KeptGroup;
+use crate::remote::PATIENCE;
+
+/// What is told of a group; none: there is no such group.
+pub(super) type Facts = Result<Option<Arc<KeptGroup>>, ServiceError>;
 
 /// So many groups that a list lacks are asked for at most.
 const UNLISTED_ASKED_MAX: usize = 1000;
@@ -66,17 +72,13 @@ impl<C: Connect> Inner<C> {
     }
 
     /// Whether what was told may be told again, however old, where the server cannot be asked.
-    fn may_be_old(&self) -> bool {
+    pub(super) fn may_be_old(&self) -> bool {
         self.settings.refresh_s > 0 || self.there.is_offline()
     }
 
     /// What is told of a group to who selects it: where nothing is kept of it and its server cannot be asked, what the list says that is
     /// kept.  Some newsreaders forget a group that the list shows and that cannot be selected.
-    pub(super) async fn facts_or_row(
-        &self,
-        name: GroupName<'_>,
-        asked: &Arc<str>,
-    ) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
+    pub(super) async fn facts_or_row(&self, name: GroupName<'_>, asked: &Arc<str>) -> Facts {
         match self.facts(asked).await {
             Err(error @ (ServiceError::Away | ServiceError::Offline)) if self.may_be_old() => {
                 let info = self.there.group_listed(name).await.ok_or(error)?;
@@ -87,18 +89,32 @@ impl<C: Connect> Inner<C> {
     }
 
     /// What is told of a group; none: there is no such group.
-    pub(super) async fn facts(
-        &self,
-        name: &Arc<str>,
-    ) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
+    pub(super) async fn facts(&self, name: &Arc<str>) -> Facts {
         if let Some(told) = self.told_before(name) {
             return Ok(told);
         }
-        let _turn = self.turns.wait(name).await;
-        match self.told_before(name) {
-            Some(told) => Ok(told),
-            None => self.asked(name).await,
+        let old = self.keep.group(name).filter(|_| self.may_be_old());
+        let has_row = || self.may_be_old() && self.there.lists_group(name);
+        let patience = (old.is_some() || has_row()).then_some(PATIENCE);
+        let Some(mut turn) = self.asking.wait_for(name, patience).await else {
+            return old.map_or(Err(ServiceError::Away), |old| Ok(Some(old)));
+        };
+        if let Some(told) = self.told_before(name) {
+            return Ok(told);
         }
+        if let Some((told, asked)) = turn.last()
+            && (asked == Asked::Since || told.is_err() || self.may_be_before(name))
+        {
+            return told.clone();
+        }
+        turn.ask(self.asked(name, patience)).await
+    }
+
+    /// Whether what was told of a group while somebody waited may be told to him though it was asked for before: not where nothing may be
+    /// told again, or something was posted.
+    fn may_be_before(&self, name: &str) -> bool {
+        let kept = self.keep.group(name);
+        self.settings.refresh_s > 0 && !kept.is_some_and(|kept| kept.is_outdated())
     }
 
     /// What may be told again of a group, also that there is none; none: nothing.
@@ -123,7 +139,8 @@ impl<C: Connect> Inner<C> {
             let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
                 continue;
             };
-            let _turn = self.turns.wait(&Arc::from(&*name)).await;
+            // What is asked in this turn is no answer for who waits.
+            let _turn = self.asking.wait(&Arc::from(&*name)).await;
             match self.there.group(parsed).await {
                 Ok(Some(_)) => {}
                 Ok(None) => {
@@ -135,13 +152,13 @@ impl<C: Connect> Inner<C> {
     }
 
     /// What the server tells of a group.
-    async fn asked(&self, name: &Arc<str>) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
+    async fn asked(&self, name: &Arc<str>, patience: Option<Duration>) -> Facts {
         let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
             return Ok(None);
         };
         let (told, asked) = (self.there.now(), self.keep.posts());
         let name = Arc::clone(name);
-        match self.there.group(parsed).await {
+        match self.there.group_within(parsed, patience).await {
             Ok(Some(info)) => {
                 let group = kept_of(&info, told, asked);
                 let putting = self.on_disk(move |keep| keep.put_group(&name, group));

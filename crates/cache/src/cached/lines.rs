@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, OverviewRows, ServiceError};
-use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
+use newsreel_wire::overview::message_id;
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime};
 use parking_lot::Mutex;
 
 use super::Inner;
@@ -142,6 +143,20 @@ impl<C: Connect> Inner<C> {
         }
     }
 
+    /// What the overview of a group shows is there: nobody is told any more that it is not, as it was not when it was asked for.
+    fn are_there(&self, group: &str, rows: &OverviewRows) {
+        if !self.there.has_missing(group) {
+            return;
+        }
+        let lines = rows.text().split(|octet| *octet == b'\n');
+        let lines = lines.filter_map(numbered);
+        let ids = lines.filter_map(|(_, line)| MessageId::parse(message_id(line)?).ok());
+        for id in ids {
+            self.there.may_have(group, id);
+            self.said_missing.remove(&self.keep.id_hash(id));
+        }
+    }
+
     /// Fetches the lines of windows of a generation of a group in one round trip, and keeps them.
     async fn fetch_lines(&self, (name, generation): (&Arc<str>, u64), windows: &Windows) {
         let ranges: Vec<Numbers> = windows.iter().map(|(range, _)| *range).collect();
@@ -204,6 +219,7 @@ impl<C: Connect> TakeLines for Telling<'_, C> {
     async fn window(&mut self, range: Numbers, rows: OverviewRows) {
         let (name, generation, now) = (Arc::clone(self.name), self.generation, self.now);
         let refresh_s = self.inner.settings.refresh_s;
+        self.inner.are_there(&name, &rows);
         let telling = self.inner.on_disk(move |keep| {
             let lines = rows.text().split(|octet| *octet == b'\n');
             let lines: BTreeMap<_, _> = lines.filter_map(numbered).collect();

@@ -49,7 +49,9 @@ use crate::remote::{MISSING_IDS_MAX, RServer, WholeList};
 use counts::{Counts, Unread};
 use fetch::Run;
 use flights::{Flights, Landed};
+use groups::Facts;
 use lines::Ahead;
+use numbers::Compared;
 use turns::Turns;
 
 pub use counts::{ANSWER_US, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX};
@@ -102,7 +104,10 @@ struct Inner<C: Connect> {
     keep: Arc<Keep>,
     settings: CacheSettings,
     flights: Arc<Flights>,
-    turns: Turns,
+    /// Questions for a group's facts.
+    asking: Turns<Facts>,
+    /// ... and for its numbers.
+    comparing: Turns<Compared>,
     /// All numbers of groups, by the groups' generations, of servers that list no part of a group: while they may be told again.
     whole_lists: Cache<Arc<str>, (u64, Arc<WholeList>)>,
     /// Articles of which it was said that they are not there, as who asked may not read them, and when.
@@ -157,7 +162,8 @@ impl<C: Connect> CServer<C> {
             keep,
             settings,
             flights: Arc::default(),
-            turns: Turns::default(),
+            asking: Turns::default(),
+            comparing: Turns::default(),
             whole_lists: Cache::new(WHOLE_LISTS_MAX),
             said_missing: Cache::new(MISSING_IDS_MAX),
             runs: Mutex::default(),

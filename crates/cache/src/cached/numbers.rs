@@ -2,6 +2,7 @@
 //! is asked for, and all of it is told from what is kept then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{
@@ -14,8 +15,9 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::lines::{Asked, WINDOW_BLOCKS};
+use super::turns::Asked as TurnAsked;
 use crate::keep::{BLOCK_NUMBERS, Block, Keep, KeptGroup, each_of, place_of, places_in};
-use crate::remote::GAP_NUMBERS;
+use crate::remote::{GAP_NUMBERS, PATIENCE};
 
 /// Blocks whose numbers are asked for at once: about eight thousand.
 const NUMBER_BLOCKS: u64 = 64;
@@ -25,6 +27,15 @@ const MADE_TRIES: usize = 3;
 
 /// A range of numbers.
 pub(super) type Numbers = (ArticleNumber, ArticleNumber);
+
+/// What came of a comparison with the server.
+#[derive(Debug, Clone)]
+pub(super) struct Compared {
+    /// The group's when it began.
+    generation: u64,
+    range: Numbers,
+    answer: Result<(), ServiceError>,
+}
 
 /// Blocks with their numbers, in order.
 pub(super) type Blocks = Vec<(u64, Arc<Block>)>;
@@ -311,11 +322,19 @@ impl<C: Connect> Inner<C> {
         (range, up_to): (Numbers, ArticleNumber),
         need: Need,
     ) -> Result<Blocks, ServiceError> {
-        let _turn = self.turns.wait(name).await;
+        let had = self.blocks(name, range).await?;
+        let may_wait_less = self.may_be_old() && Self::is_told(&had, range, need);
+        let patience = may_wait_less.then_some(PATIENCE);
+        let Some(mut turn) = self.comparing.wait_for(name, patience).await else {
+            return Ok(had);
+        };
         let blocks = self.blocks(name, range).await?;
         let Some(mut stale) = self.stale(&blocks, range, need) else {
             return Ok(blocks);
         };
+        if let Some(last) = self.compared_meanwhile(turn.last(), group, stale) {
+            return self.or_old(last, blocks);
+        }
         // What is asked for next is too old as well, and is not by then; where nothing may be told again that was told before, it
         // would be asked for anew.
         let wide = window(group, (range.0, up_to), NUMBER_BLOCKS);
@@ -323,14 +342,47 @@ impl<C: Connect> Inner<C> {
             let blocks = self.blocks(name, wide).await?;
             stale = self.stale(&blocks, wide, need).unwrap_or(stale);
         }
-        match self
-            .compare(name, group.generation, widened(group, stale))
-            .await
-        {
+        let (generation, asked) = (group.generation, widened(group, stale));
+        let comparing = turn.ask(async {
+            let answer = self.compare(name, generation, (asked, patience)).await;
+            Compared {
+                generation,
+                range: asked,
+                answer,
+            }
+        });
+        match comparing.await.answer {
             Ok(()) => self.blocks(name, range).await,
-            // What is kept is better than nothing, where it may be old at all.
-            Err(_) if self.settings.refresh_s > 0 || self.there.is_offline() => Ok(blocks),
-            Err(error) => Err(error),
+            failed @ Err(_) => self.or_old(failed, blocks),
+        }
+    }
+
+    /// What another's comparison brought while somebody waited who wants this part of a group compared, if that is an answer for him: it began
+    /// since he came, or may have begun before.  One that failed is, whatever was compared.
+    fn compared_meanwhile(
+        &self,
+        last: Option<(&Compared, TurnAsked)>,
+        group: &KeptGroup,
+        stale: Numbers,
+    ) -> Option<Result<(), ServiceError>> {
+        let (last, asked) = last?;
+        let (low, high) = widened(group, stale);
+        let is_of_it = last.generation == group.generation
+            && last.range.0 <= low
+            && high <= last.range.1
+            && (asked == TurnAsked::Since || self.settings.refresh_s > 0);
+        (last.answer.is_err() || is_of_it).then(|| last.answer.clone())
+    }
+
+    /// What is kept, which is better than nothing behind a failure, where it may be old at all.
+    fn or_old(
+        &self,
+        answer: Result<(), ServiceError>,
+        kept: Blocks,
+    ) -> Result<Blocks, ServiceError> {
+        match answer {
+            Err(error) if !self.may_be_old() => Err(error),
+            _ => Ok(kept),
         }
     }
 
@@ -338,7 +390,7 @@ impl<C: Connect> Inner<C> {
         &self,
         name: &Arc<str>,
         generation: u64,
-        range: Numbers,
+        (range, patience): (Numbers, Option<Duration>),
     ) -> Result<(), ServiceError> {
         // What is told of all of a group is not asked for again with each part of it.
         let known = self.whole_lists.get(name);
@@ -347,7 +399,8 @@ impl<C: Connect> Inner<C> {
             Some((_, list)) => (Some(list), true),
             None => (None, false),
         };
-        let listing = self.there.numbers_listed(name, range, &mut whole);
+        let within = (&mut whole, patience);
+        let listing = self.there.numbers_listed(name, range, within);
         let (listed, told) = listing.await?;
         match whole {
             Some(list) => self.whole_lists.insert(name.clone(), (generation, list)),

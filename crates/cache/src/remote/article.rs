@@ -4,6 +4,7 @@
 //! So it is where it says that no group or article is selected: only 430, and 423 of a number, say that an article is not there.  Where
 //! GROUP is refused nothing is taken of what is answered behind it by number: that is of the group that somebody else has selected.
 
+use newsreel_net::LineLimit;
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, ArticleQuery, Found, Part, ServiceError};
 use newsreel_wire::nntp::framing::TERMINATOR_LINE;
@@ -125,14 +126,19 @@ where
 async fn taken<Io>(
     client: &mut Client<Io>,
     which: Which<'_>,
-    octets_max: usize,
+    (octets_max, lines): (usize, &LineLimit),
     take: &mut impl Take,
 ) -> Result<bool, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     const VERB: &str = "ARTICLE";
-    if !told(client, which, Part::Whole, |id| take.begins(Some(id))).await? {
+    let mut under: Box<[u8]> = Box::default();
+    let begins = |id: &[u8]| {
+        take.begins(Some(id));
+        under = id.into();
+    };
+    if !told(client, which, Part::Whole, begins).await? {
         return Ok(false);
     }
     let mut octets = 0;
@@ -140,6 +146,11 @@ where
         let piece = client.piece(VERB).await?;
         octets += piece.octets.len();
         if octets > octets_max {
+            if let Some(more) = lines.admit() {
+                let id = String::from_utf8_lossy(&under);
+                tracing::warn!(target: "newsreel::cache", %id, octets_max, more,
+                    "an article is too large to be passed on, and is cut off: give articles.octets_max more, if it is wanted");
+            }
             return Err(client.too_large(VERB, octets_max));
         }
         take.piece(piece.octets, piece.is_last);
@@ -157,7 +168,7 @@ impl<C: Connect> One<C> {
         numbers: &[ArticleNumber],
         take: &mut impl Take,
     ) -> Result<(), ServiceError> {
-        let most = self.common.settings.article_octets_max;
+        let most = (self.common.settings.passed_on_octets_max, &self.lines);
         let mut rest = numbers;
         asked!(self, client => {
             client.command(&[b"GROUP", group.as_bytes()])?;
@@ -182,7 +193,7 @@ impl<C: Connect> One<C> {
         ids: &[MessageId<'_>],
         take: &mut impl Take,
     ) -> Result<(), ServiceError> {
-        let most = self.common.settings.article_octets_max;
+        let most = (self.common.settings.passed_on_octets_max, &self.lines);
         let mut rest = ids;
         asked!(self, client => {
             let group = self.group_for_ids();
@@ -213,7 +224,7 @@ impl<C: Connect> One<C> {
         id: MessageId<'_>,
         take: &mut impl Take,
     ) -> Result<bool, ServiceError> {
-        let most = self.common.settings.article_octets_max;
+        let most = (self.common.settings.passed_on_octets_max, &self.lines);
         Ok(asked!(self, client => {
             let (which, group) = (Which::Id(id.as_bytes()), self.group_for_ids());
             if let Some(group) = &group {
@@ -242,7 +253,7 @@ impl<C: Connect> One<C> {
                 (Some(name), Which::Number(number), number)
             }
         };
-        let most = self.common.settings.article_octets_max;
+        let most = self.common.settings.passed_on_octets_max;
         let (verb, _) = command_of(part);
         let is_there = asked!(self, client => {
             let selected = group.clone().or_else(|| self.group_for_ids());

@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 
 use newsreel_net::client::{ClientError, Connect, Fault, Lent};
 use newsreel_service::ServiceError;
@@ -18,15 +19,22 @@ use super::one::One;
 /// What readers are told when the server cannot answer.
 pub(super) const NO_ANSWER: ServiceError = ServiceError::Away;
 
+/// How long somebody waits in silence for an answer in whose place something that is kept may be told.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What they are told of what is not kept when nobody elsewhere is asked.
 const OFFLINE: ServiceError = ServiceError::Offline;
 
-/// A question on a connection: `asked!(self, client => body)`.  The body may run twice, so it begins by clearing what it fills.
+/// A question on a connection: `asked!(self, client => body)`, or `asked!(self, within patience, client => body)` of who waits no longer in
+/// silence than that.  The body may run twice, so it begins by clearing what it fills.
 macro_rules! asked {
-    ($server:ident, $client:ident => $body:expr) => {{
+    ($server:ident, $client:ident => $body:expr) => {
+        crate::remote::ask::asked!($server, within None, $client => $body)
+    };
+    ($server:ident, within $patience:expr, $client:ident => $body:expr) => {{
         let mut is_again = false;
         loop {
-            let mut $client = $server.lend().await?;
+            let mut $client = $server.lend_within($patience).await?;
             let answer: Result<_, newsreel_net::client::ClientError> = async { $body }.await;
             match answer {
                 Ok(answer) => {
@@ -83,7 +91,16 @@ pub(super) async fn all_of<F: Future>(things: impl Iterator<Item = F>) -> Vec<F:
 
 impl<C: Connect> One<C> {
     pub(super) async fn lend(&self) -> Result<Lent<C>, ServiceError> {
-        self.lend_by_hand(None).await
+        self.lend_within(None).await
+    }
+
+    /// The same for who waits no longer in silence than this.
+    pub(super) async fn lend_within(
+        &self,
+        patience: Option<Duration>,
+    ) -> Result<Lent<C>, ServiceError> {
+        self.may_ask()?;
+        self.known(self.pool.lend_for(patience).await)
     }
 
     /// The same for who wants the server asked since then, though it is left alone.
@@ -91,13 +108,23 @@ impl<C: Connect> One<C> {
         &self,
         by_hand: Option<Instant>,
     ) -> Result<Lent<C>, ServiceError> {
-        if self.common.is_offline.load(Ordering::Acquire) {
-            return Err(OFFLINE);
-        }
+        self.may_ask()?;
         let lent = match by_hand {
             Some(since) => self.pool.lend_in_spite(since).await,
             None => self.pool.lend().await,
         };
+        self.known(lent)
+    }
+
+    fn may_ask(&self) -> Result<(), ServiceError> {
+        match self.common.is_offline.load(Ordering::Acquire) {
+            true => Err(OFFLINE),
+            false => Ok(()),
+        }
+    }
+
+    /// What was lent; what the server says that it can do is known then.
+    fn known(&self, lent: Result<Lent<C>, ClientError>) -> Result<Lent<C>, ServiceError> {
         match lent {
             Ok(lent) => {
                 let mut known = self.capabilities.lock();

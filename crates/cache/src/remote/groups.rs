@@ -6,6 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_net::LineLimit;
@@ -18,7 +19,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, UnixTime};
 use tokio::time::Instant;
 
 use super::RServer;
-use super::ask::{NO_ANSWER, all_of, asked};
+use super::ask::{NO_ANSWER, PATIENCE, all_of, asked};
 use super::listing::{Listing, Row, TakeList, Wants, active_line, status_of};
 use super::numbers::marks_of;
 use super::one::{NoGroup, One};
@@ -47,6 +48,7 @@ impl<C: Connect> One<C> {
     pub(super) async fn group_of(
         &self,
         name: GroupName<'_>,
+        patience: Option<Duration>,
     ) -> Result<Option<GroupInfo>, ServiceError> {
         let asked = name.as_str().as_bytes();
         let listed = self.status_listed(name.as_str());
@@ -54,7 +56,7 @@ impl<C: Connect> One<C> {
             told: UnixTime(self.common.clock.now().secs),
             asked: Instant::now(),
         };
-        let found = asked!(self, client => {
+        let found = asked!(self, within patience, client => {
             client.command(&[b"GROUP", asked])?;
             // Servers look through their whole list for one line of it.
             if listed.is_none() {
@@ -120,6 +122,12 @@ impl<C: Connect> One<C> {
         }
     }
 
+    /// Whether the list that is there shows a group; nobody is waited for.
+    fn lists_group(&self, name: &str) -> bool {
+        let kept = self.listing.try_lock();
+        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.rows.contains_key(name)))
+    }
+
     /// Whether a listing that begins now gets a list that is there.
     pub(super) fn has_fresh_list(&self, wants: Wants) -> bool {
         let refresh = self.common.settings.list_refresh;
@@ -139,10 +147,18 @@ impl<C: Connect> One<C> {
         let mut kept = self.listing.lock().await;
         let refresh = self.common.settings.list_refresh;
         let is_good = |listing: &&Listing| !begins || listing.is_younger(refresh);
+        let mut put_by = None;
         let fetched = match kept.as_deref().filter(is_good) {
             Some(listing) if !listing.has(wants) => self.described(listing).await,
             Some(_) => return kept.clone().ok_or(NO_ANSWER),
-            None => self.fetched(kept.as_deref(), wants, told).await,
+            None => {
+                put_by = match kept.is_none() {
+                    true => self.put_by().await.map(Arc::new),
+                    false => None,
+                };
+                let old = (kept.as_deref(), put_by.as_deref());
+                self.fetched(old, wants, told).await
+            }
         };
         match fetched {
             Ok(listing) => {
@@ -160,7 +176,7 @@ impl<C: Connect> One<C> {
             // An old list is better than none, and than one that passes for all groups.
             Err(error) => {
                 if kept.is_none() {
-                    *kept = self.put_by().await.map(Arc::new);
+                    *kept = put_by;
                 }
                 let old = kept.clone().filter(|kept| kept.had(wants));
                 old.ok_or(error)
@@ -219,10 +235,11 @@ impl<C: Connect> One<C> {
         Some(row_info(id, row))
     }
 
-    /// A newer list than this one: what has changed of it, where the server tells that, and from time to time all of it.
+    /// A newer list than this one, or than that which was kept over a restart: what has changed of it, where the server tells that, and from
+    /// time to time all of it.
     async fn fetched(
         &self,
-        old: Option<&Listing>,
+        (old, put_by): (Option<&Listing>, Option<&Listing>),
         wants: Wants,
         mut told: Option<&mut dyn TakeList>,
     ) -> Result<Listing, ServiceError> {
@@ -234,7 +251,12 @@ impl<C: Connect> One<C> {
         let gone = self.gone.load(Ordering::Acquire);
         let wants_whole = gone != self.gone_followed.load(Ordering::Acquire);
         let updated = old.filter(|old| !wants_whole && old.may_be_updated(whole_every));
-        let (listing, is_whole) = asked!(self, client => {
+        // An old one may be told.
+        let patience = old
+            .or(put_by)
+            .filter(|old| old.had(wants))
+            .map(|_| PATIENCE);
+        let (listing, is_whole) = asked!(self, within patience, client => {
             if let Some(old) = updated
                 && let Some(listing) = old.fetch_changes(&mut client, (now, most)).await?
             {
@@ -253,11 +275,7 @@ impl<C: Connect> One<C> {
         }
         self.gone_followed.store(gone, Ordering::Release);
         self.is_newly_whole.store(true, Ordering::Release);
-        let put_by = match old {
-            Some(_) => None,
-            None => self.put_by().await,
-        };
-        let listing = match old.or(put_by.as_ref()) {
+        let listing = match old.or(put_by) {
             Some(old) => listing.behind(old, (now, most)),
             None => listing,
         };
@@ -274,7 +292,8 @@ impl<C: Connect> One<C> {
 
     /// A list with what its groups are about, and when they were made.
     async fn described(&self, listing: &Listing) -> Result<Listing, ServiceError> {
-        Ok(asked!(self, client => listing.describe(&mut client).await))
+        let patience = listing.had(Wants::All).then_some(PATIENCE);
+        Ok(asked!(self, within patience, client => listing.describe(&mut client).await))
     }
 }
 
@@ -355,6 +374,12 @@ impl<C: Connect> RServer<C> {
     /// What the list of the server that a group's numbers come from says of it, however old; nobody is asked.
     pub(crate) async fn group_listed(&self, name: GroupName<'_>) -> Option<GroupInfo> {
         self.numbering(name.as_str())?.group_listed(name).await
+    }
+
+    /// Whether the list that is there of that server shows it; nobody is waited for.
+    pub(crate) fn lists_group(&self, name: &str) -> bool {
+        self.numbering(name)
+            .is_some_and(|one| one.lists_group(name))
     }
 
     /// There may be such a group by now.

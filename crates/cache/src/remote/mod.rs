@@ -37,6 +37,7 @@ use one::{Common, One};
 use site::SiteLists;
 
 pub(crate) use article::Take;
+pub(crate) use ask::PATIENCE;
 pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
 pub(crate) use listing::{TakeList, Wants};
 pub use newnews::RemoteNewnews;
@@ -47,11 +48,16 @@ pub use route::{Route, Routes};
 pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};
 pub(crate) use service::Judged;
 
+/// Articles up to so many octets are passed on to who asks for them, though they are larger than those that are kept.
+pub const PASSED_ON_OCTETS_MAX: usize = 16 << 20;
+
 /// What is taken from the server at most, and what is sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteSettings {
-    /// The largest article.
+    /// The largest article that is kept.
     pub article_octets_max: usize,
+    /// The largest that is passed on at all.
+    pub passed_on_octets_max: usize,
     /// Groups that are known at the same time.
     pub groups_max: usize,
     /// How old the list of groups may be when a new listing begins.
@@ -144,7 +150,7 @@ impl<C: Connect> RServer<C> {
         let _ = self.common.kept.set(Arc::clone(keep));
     }
 
-    /// The largest article that may come, octets.
+    /// The largest article that is kept, octets.
     pub(crate) fn article_octets_max(&self) -> u64 {
         self.common.settings.article_octets_max as u64
     }
@@ -197,6 +203,18 @@ impl<C: Connect> RServer<C> {
     pub(crate) fn said_missing(&self, group: &str, id: MessageId<'_>) {
         if let Some(one) = self.numbering(group) {
             one.said_missing(id);
+        }
+    }
+
+    /// Whether the server that a group's numbers come from said of anything that it does not have it.
+    pub(crate) fn has_missing(&self, group: &str) -> bool {
+        self.numbering(group).is_some_and(One::has_missing)
+    }
+
+    /// The server that a group's numbers come from may have this by now.
+    pub(crate) fn may_have(&self, group: &str, id: MessageId<'_>) {
+        if let Some(one) = self.numbering(group) {
+            one.may_have(id);
         }
     }
 

@@ -8,6 +8,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use newsreel_net::client::{Client, ClientError, Connect};
 use newsreel_service::{ArticleBuf, Direction, OverviewRows, ServiceError};
@@ -391,7 +392,7 @@ impl<C: Connect> One<C> {
         &self,
         group: &str,
         range: (ArticleNumber, ArticleNumber),
-        whole: &mut Option<Arc<WholeList>>,
+        (whole, patience): (&mut Option<Arc<WholeList>>, Option<Duration>),
     ) -> Result<(Vec<ArticleNumber>, UnixTime), ServiceError> {
         let range = (range.0.0.max(1), range.1.0.min(NUMBER_MAX));
         if let Some(known) = &*whole
@@ -400,7 +401,7 @@ impl<C: Connect> One<C> {
             return Ok((numbers.collect(), known.told));
         }
         let now = UnixTime(self.common.clock.now().secs);
-        let (listed, all) = asked!(self, client => {
+        let (listed, all) = asked!(self, within patience, client => {
             let (mut listed, mut all) = (Vec::new(), WholeList::new(now));
             let listing = self.listed_in(&mut client, group, range, |number| {
                 all.add(number);

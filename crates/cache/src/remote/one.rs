@@ -220,6 +220,11 @@ impl<C: Connect> One<C> {
         }
     }
 
+    /// Whether it said of anything that it does not have it.
+    pub(super) fn has_missing(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
     /// It may have this by now.
     pub(super) fn may_have(&self, id: MessageId<'_>) {
         self.missing.remove(id.as_bytes());

@@ -1,6 +1,7 @@
 //! The service itself: each question is asked of the server it belongs to, posts go there, and nothing is taken from peers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_net::client::Connect;
@@ -266,16 +267,28 @@ impl<C: Connect> RServer<C> {
         }
     }
 
+    /// A group, for who waits no longer in silence than this.
+    pub(crate) async fn group_within(
+        &self,
+        name: GroupName<'_>,
+        patience: Option<Duration>,
+    ) -> Result<Option<GroupInfo>, ServiceError> {
+        match self.numbering(name.as_str()) {
+            Some(one) => one.group_of(name, patience).await,
+            None => Ok(None),
+        }
+    }
+
     /// The numbers of a range of a group that are there, and when they were told.  `whole` is what is known of it from a server that lists no
     /// part of a group, and is that afterwards.
     pub(crate) async fn numbers_listed(
         &self,
         group: &str,
         range: (ArticleNumber, ArticleNumber),
-        whole: &mut Option<Arc<WholeList>>,
+        (whole, patience): (&mut Option<Arc<WholeList>>, Option<Duration>),
     ) -> Result<(Vec<ArticleNumber>, UnixTime), ServiceError> {
         match self.numbering(group) {
-            Some(one) => one.listed_of(group, range, whole).await,
+            Some(one) => one.listed_of(group, range, (whole, patience)).await,
             None => Ok((Vec::new(), self.now())),
         }
     }
@@ -361,10 +374,7 @@ impl<C: Connect> NewsService for RServer<C> {
     }
 
     async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
-        match self.numbering(name.as_str()) {
-            Some(one) => one.group_of(name).await,
-            None => Ok(None),
-        }
+        self.group_within(name, None).await
     }
 
     async fn groups(

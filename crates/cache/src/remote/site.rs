@@ -5,6 +5,7 @@
 //! never was, nothing is known: the next one's are told, and its own as soon as it answers.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_net::client::{Client, ClientError, Connect};
@@ -15,7 +16,7 @@ use tokio::sync::Mutex as TurnMutex;
 use tokio::time::Instant;
 
 use super::RServer;
-use super::ask::asked;
+use super::ask::{PATIENCE, asked};
 use super::one::One;
 
 /// The longest list of a site, octets.
@@ -51,8 +52,12 @@ where
 }
 
 impl<C: Connect> One<C> {
-    async fn site_list(&self, keyword: &str) -> Result<Option<Bytes>, ServiceError> {
-        Ok(asked!(self, client => fetch(&mut client, keyword).await))
+    async fn site_list(
+        &self,
+        keyword: &str,
+        patience: Option<Duration>,
+    ) -> Result<Option<Bytes>, ServiceError> {
+        Ok(asked!(self, within patience, client => fetch(&mut client, keyword).await))
     }
 }
 
@@ -81,17 +86,21 @@ impl SiteLists {
             };
             let said = match all.get(&(at, keyword)).cloned() {
                 Some((since, lines)) if since.elapsed() < refresh => lines,
-                last => match (one.site_list(keyword).await, last) {
-                    (Ok(lines), _) => {
-                        all.insert((at, keyword), (Instant::now(), lines.clone()));
-                        lines
+                last => {
+                    let last = last.and_then(|(_, lines)| lines);
+                    let patience = last.is_some().then_some(PATIENCE);
+                    match one.site_list(keyword, patience).await {
+                        Ok(lines) => {
+                            all.insert((at, keyword), (Instant::now(), lines.clone()));
+                            lines
+                        }
+                        Err(_) if last.is_some() => last,
+                        Err(error) => {
+                            failed = Some(error);
+                            None
+                        }
                     }
-                    (Err(_), Some((_, Some(lines)))) => Some(lines),
-                    (Err(error), _) => {
-                        failed = Some(error);
-                        None
-                    }
-                },
+                }
             };
             if said.is_some() {
                 return Ok(said);

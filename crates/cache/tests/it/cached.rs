@@ -123,6 +123,15 @@ fn served(
 }
 
 fn asked(servers: Vec<(To, Route)>, clock: &Arc<FakeClock>) -> RServer<To> {
+    asked_for(servers, clock, 1000)
+}
+
+/// Servers of which so many groups are known at most.
+pub(crate) fn asked_for(
+    servers: Vec<(To, Route)>,
+    clock: &Arc<FakeClock>,
+    groups_max: usize,
+) -> RServer<To> {
     let minute = Duration::from_secs(60);
     let limits = PoolLimits {
         connections_max: 4,
@@ -131,7 +140,8 @@ fn asked(servers: Vec<(To, Route)>, clock: &Arc<FakeClock>) -> RServer<To> {
     };
     let settings = RemoteSettings {
         article_octets_max: 1 << 20,
-        groups_max: 1000,
+        passed_on_octets_max: 4 << 20,
+        groups_max,
         list_refresh: minute,
         list_whole: 10 * minute,
         missing_refresh: minute,

@@ -11,11 +11,13 @@ mod let_go;
 mod limited;
 mod lists;
 mod made;
+mod million;
 mod odd;
 mod posting;
 mod prefetch;
 mod several;
 mod shown;
+mod silent;
 mod toy;
 
 use std::collections::VecDeque;
@@ -99,6 +101,7 @@ fn server(scripts: &[Script]) -> RServer<Scripted> {
     let scripts = Mutex::new(scripts.iter().copied().collect());
     let settings = RemoteSettings {
         article_octets_max: 1000,
+        passed_on_octets_max: 1000,
         groups_max: 2,
         list_refresh: minute,
         list_whole: 10 * minute,
@@ -420,4 +423,22 @@ async fn a_command_in_a_group_that_is_gone_is_not_carried_out() {
     assert_eq!(asking(b"1-5", "misc.test").await, told);
     assert_eq!(asking(b"1-5", "misc.gone").await, "411 No such group\r\n");
     assert_eq!(asking(b"6-", "misc.test").await, "288 threads\r\n.\r\n");
+}
+
+/// Does several things at the same time; what came of them, in order.
+async fn together<F: Future>(things: Vec<F>) -> Vec<F::Output> {
+    let mut things: Vec<_> = things.into_iter().map(|it| (Box::pin(it), None)).collect();
+    std::future::poll_fn(|cx| {
+        for (thing, came) in things.iter_mut().filter(|(_, came)| came.is_none()) {
+            if let std::task::Poll::Ready(out) = thing.as_mut().poll(cx) {
+                *came = Some(out);
+            }
+        }
+        match things.iter().all(|(_, came)| came.is_some()) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    things.into_iter().filter_map(|(_, came)| came).collect()
 }

@@ -26,6 +26,8 @@ pub(crate) struct Toy {
     pub(crate) is_without_group: bool,
     /// It ends each connection.
     pub(crate) is_down: bool,
+    /// It lets connections in, takes what is asked then, and says nothing.
+    pub(crate) hangs: bool,
     /// Every command since they were taken.
     pub(crate) asked: Vec<String>,
     pub(crate) round_trip: Duration,
@@ -212,6 +214,10 @@ impl To {
                     let mut toy = self.0.lock();
                     if toy.is_down {
                         return;
+                    }
+                    if toy.hangs && command != "CAPABILITIES" {
+                        toy.asked.push(command.to_owned());
+                        continue;
                     }
                     match &mut post {
                         None => toy.answer(command),

@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result};
 use newsreel_cache::keep::Keep;
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
-    AFTER_A_KILL, AccessLog, CServer, Censor, RServer, RemoteSettings, Route, Routes, Upstream,
-    UpstreamConfig,
+    AFTER_A_KILL, AccessLog, CServer, Censor, PASSED_ON_OCTETS_MAX, RServer, RemoteSettings, Route,
+    Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, random_bytes};
 use newsreel_net::client::{Account, Pool};
@@ -120,8 +120,10 @@ fn remote(
             "posts without a message-id get one with the machine's bare name, which is not its alone: \
              set engine.path_identity to a name that is this server's alone, such as news.example.org");
     }
+    let kept = usize::try_from(config.articles.octets_max).unwrap_or(usize::MAX);
     let settings = RemoteSettings {
-        article_octets_max: usize::try_from(config.articles.octets_max).unwrap_or(usize::MAX),
+        article_octets_max: kept,
+        passed_on_octets_max: kept.max(PASSED_ON_OCTETS_MAX),
         groups_max: usize::try_from(config.cache.groups_max).unwrap_or(usize::MAX),
         list_refresh: Duration::from_secs(config.cache.list_refresh_s),
         list_whole: Duration::from_secs(config.cache.list_whole_s),

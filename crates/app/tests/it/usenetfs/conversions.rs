@@ -178,12 +178,9 @@ fn a_directory_whose_path_is_no_utf_8_is_mounted_like_any_other() {
     // What holds it, and what it holds, is known to be mounted.
     let other = at(b"other");
     fs::create_dir(&other).unwrap();
-    for (what, word) in [
-        (place.dir.path(), "is mounted on"),
-        (lower.join(group).as_path(), "which is mounted or"),
-    ] {
+    for what in [place.dir.path(), lower.join(group).as_path()] {
         let refused = run(&["mount"], &[what, &other]).unwrap_err();
-        assert!(refused.contains(word), "{refused}");
+        assert!(refused.contains("is mounted on"), "{refused}");
     }
     // It is free at once: umount waits for the server.
     run(&["umount"], &[&mnt]).unwrap();
@@ -240,7 +237,7 @@ fn a_repair_reaches_down_if_it_is_told_to() {
     assert!(test.join("r0/1024").exists() && spool.join("alt/2600").exists());
     let (found, repaired) = count(&["--recursive", "--repair"]);
     assert_eq!((found, repaired), (found, found as u64));
-    assert!(found >= 5, "{found}");
+    assert!(found >= 4, "{found}");
     assert_eq!(count(&["--recursive"]), (0, 0));
     for at in [test.join("r1024/1024"), phrack.join("r4096/5000")] {
         assert!(at.exists(), "{}", at.display());

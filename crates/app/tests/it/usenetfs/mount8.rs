@@ -12,7 +12,7 @@ const HELPER: &str = r#"
 set -e
 # What others have mounted meanwhile is theirs to take off.
 up=$(dirname "$PWD")
-sed 's/^[^ ]* \([^ ]*\) .*/\1/' /proc/self/mounts | grep -e "^$up/" -e '^/dev/shm/' | tac | while read -r at; do umount -l "$at" || true; done
+sed 's/^[^ ]* \([^ ]*\) .*/\1/' /proc/self/mounts | grep -a -e "^$up/" -e '^/dev/shm/' | tac | while read -r at; do umount -l "$at" || true; done
 sbin=$(realpath /sbin)
 mkdir orig sbin
 mount --bind "$sbin" orig
@@ -27,7 +27,7 @@ again() { for i in $(seq 300); do if "$@" 2>why; then return; fi; grep -q 'in us
 const MOUNTS: &str = r#"
 mount -t fuse.newsreel -o algorithm=yyy,noatime "$PWD/lower" "$PWD/mnt"
 "$0" usenetfs status --json mnt | grep -o '"algorithm": "yyy"'
-grep "$PWD/mnt " /proc/self/mounts | grep -o 'fuse.newsreel rw[^ ]*noatime'
+grep -a "$PWD/mnt " /proc/self/mounts | grep -a -o 'fuse.newsreel rw[^ ]*noatime'
 mkdir mnt/group; chmod u+s mnt/group; echo text > mnt/group/12345
 cat lower/group/234/12345
 mount -t fuse.newsreel -o rubbish lower mnt 2>&1 | grep -o '"rubbish" is no option of this file system'
@@ -45,7 +45,7 @@ umount "$PWD/mnt"; ls mnt
 again mount -T fstab -a
 # It is there already: nothing is done, and nothing is wrong.
 mount -T fstab -a
-grep -c "$PWD/mnt fuse.newsreel" /proc/self/mounts
+grep -a -c "$PWD/mnt fuse.newsreel" /proc/self/mounts
 umount mnt
 ls mnt
 "#;

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::time::Duration;
 
 use super::{Place, skipped};
 use crate::spool::{newsreel, said};
@@ -129,8 +130,9 @@ fn a_mount_that_a_user_has_for_themselves_is_told_as_theirs() {
     let at = place.path("");
     let at = at.to_string_lossy();
     let at = at.trim_end_matches('/');
-    // What other tests are about to start has this device for a moment, too.
-    for round in (0..100).rev() {
+    // What other tests are about to start has this device for a moment, too; and a server that another one has stopped may have one of the
+    // same number, of a mount that is gone.
+    for round in (0..600).rev() {
         let refused = place.run(&["status", "@mnt"]).unwrap_err();
         assert!(refused.contains("for themselves alone"), "{refused}");
         let listed = place.json(&["status"]);
@@ -142,5 +144,6 @@ fn a_mount_that_a_user_has_for_themselves_is_told_as_theirs() {
             break;
         }
         assert!(round > 0, "{refused} {found}");
+        std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -64,6 +64,23 @@ fn a_reader_is_timed_at_the_origin_and_at_a_cache() {
     // Of 400 groups a hundred have changed: their lines, and no others.
     let refresh = facts["refresh_octets"].as_u64().unwrap();
     assert!((1000..=6000).contains(&refresh), "{facts}");
+    // Readers at two caches: what others have read is there, and is asked for again where that is wanted.
+    let databases = told["databases"].as_array().unwrap();
+    let of = |what: &str, asks_again: bool, key: &str| {
+        let mut rows = databases.iter();
+        let row = rows.find(|row| row["what"] == what && row["asks_again"] == asks_again);
+        row.unwrap()[key].as_u64().unwrap()
+    };
+    assert_eq!(databases.len(), 8, "{told}");
+    for asks_again in [true, false] {
+        let (articles, hits) = (
+            of("articles", asks_again, "answers"),
+            of("articles", asks_again, "hits"),
+        );
+        assert!(articles > 100 && (1..articles).contains(&hits), "{told}");
+    }
+    assert_eq!(of("groups", true, "hits"), 0, "{told}");
+    assert!(of("groups", false, "hits") > 0, "{told}");
     let left_out = told["leaves"].as_array().unwrap().iter();
     let left_out = left_out.filter(|it| it["why_not"] == "left out (--rival-seconds 0)");
     assert_eq!(left_out.count(), 2, "{told}");

@@ -2,13 +2,13 @@
 //!
 //! Such a file is removed only where it is certain that nobody needs it: the article was taken when it came again, has a card of this
 //! set and a sound file of its own, and this one is a copy of it, to which no other path leads; or a move was ended, and the article is read
-//! in another set, has the same octets there, and no file that this one is; or the history knows that the article lay in this set and was
+//! in another set, has the same octets there, and no file that this one is; or the history knows that the article lay in this set, under this name, and was
 //! withdrawn; or nothing is in it, and no card leads there.  In a directory that somebody has turned over (Usenetfs) none is removed, and it is
 //! told.  What else nobody is led to is told of and stays: it may be of a
 //! catalogue or a log that was lost.  What is just being written is no stray: who looks waits for the commit under way, and
 //! looks again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -231,7 +231,7 @@ impl<'a> Strays<'a> {
 
     /// Of files that nobody needs where their articles lay here and were withdrawn, those of which the history says so.  What it merely
     /// remembers may be of a spool that somebody wants to take in.
-    fn went(&self, met: &[(Lying, Option<IdHash>)]) -> BTreeSet<IdHash> {
+    fn went(&self, met: &[(Lying, Option<IdHash>)]) -> BTreeMap<IdHash, Vec<Token>> {
         let history = self.shared.views.history();
         let is_nowhere = |hash: &IdHash| {
             let known = history.lookup(hash);
@@ -239,7 +239,7 @@ impl<'a> Strays<'a> {
         };
         let hashes = met.iter().filter_map(|(_, hash)| *hash);
         let nowhere: BTreeSet<IdHash> = hashes.filter(is_nowhere).collect();
-        let mut went = BTreeSet::new();
+        let mut went = BTreeMap::<_, Vec<_>>::new();
         if nowhere.is_empty() {
             return went;
         }
@@ -247,7 +247,7 @@ impl<'a> Strays<'a> {
         let asked = walk.and_then(|mut walk| {
             let mut is_led = |led: Led| {
                 if nowhere.contains(&led.hash) {
-                    went.insert(led.hash);
+                    went.entry(led.hash).or_default().push(led.token);
                 }
             };
             while walk.step(history, &mut is_led)? {}
@@ -306,7 +306,10 @@ impl<'a> Strays<'a> {
         );
         let went = self.went(&left);
         for (file, hash) in left {
-            let is_to_go = file.is_plain && hash.is_some_and(|hash| went.contains(&hash));
+            // One that somebody moved away counts as removed, so that its article is withdrawn: it may be the only copy.
+            let tokens = hash.and_then(|hash| went.get(&hash));
+            let lies_there = |token: &Token| self.buffer.is_named(&file.path, token);
+            let is_to_go = file.is_plain && tokens.is_some_and(|it| it.iter().any(lies_there));
             if is_to_go && self.buffer.remove_copy(&file.path).is_ok() {
                 self.withdrawn += 1;
             } else {

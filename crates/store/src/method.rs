@@ -499,6 +499,11 @@ pub trait BufferReader: Send + Sync + Debug {
         false
     }
 
+    /// Whether a path is one of those at which this article is, or was, to have a file: its card says so.
+    fn is_named(&self, _path: &Path, _token: &Token) -> bool {
+        false
+    }
+
     /// The directory on the way to a path that somebody has turned over (Usenetfs): what lies in it may lie elsewhere than a card says, and stays.
     fn turned_over(&self, _path: &Path) -> Option<PathBuf> {
         None

@@ -324,6 +324,11 @@ impl BufferReader for FileReader {
         card.map_or(true, |(card, _)| self.folder.may_own(&card, path))
     }
 
+    fn is_named(&self, path: &Path, token: &Token) -> bool {
+        let card = self.card(token, Blocking::Yes, &mut Vec::new());
+        card.is_ok_and(|(card, _)| self.folder.is_named(&card, path))
+    }
+
     fn turned_over(&self, path: &Path) -> Option<PathBuf> {
         self.folder.turned_over(path)
     }

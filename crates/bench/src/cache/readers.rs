@@ -6,12 +6,12 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
 use super::fixture::{self, Fixture};
 use super::operations::{article, block, list};
+use super::run::ask_cache;
 use crate::client::connect::Opened;
 use crate::error::Error;
 use crate::random::{Dice, Zipf};
@@ -191,25 +191,12 @@ pub(super) fn stats(
     directory: &Path,
     asks_again: bool,
 ) -> Result<Vec<DatabaseReport>, Error> {
-    let failed = |why: String| Error::Program {
-        program: "newsreel cache stats".to_owned(),
-        why,
-    };
-    let mut command = Command::new(program);
-    command.args(["cache", "stats", "--json", "--directory"]);
-    command.arg(directory).stdin(Stdio::null());
-    let said = command
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !said.status.success() {
-        return Err(failed(
-            String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-        ));
-    }
-    let said: serde_json::Value =
-        serde_json::from_slice(&said.stdout).map_err(|error| failed(error.to_string()))?;
+    let said = ask_cache(program, directory, &["stats"])?;
     let databases = said.get("asked").and_then(serde_json::Value::as_array);
-    let databases = databases.ok_or_else(|| failed("it does not say what was asked".to_owned()))?;
+    let databases = databases.ok_or_else(|| Error::Program {
+        program: "newsreel cache stats".to_owned(),
+        why: "it does not say what was asked".to_owned(),
+    })?;
     let of = |database: &serde_json::Value| {
         let number = |part: &str, what: &str| {
             let counted = database.get(part).and_then(|part| part.get(what));

@@ -501,38 +501,38 @@ impl Bench<'_> {
 
     /// Has the busy groups fetched; how many articles came.
     fn prefetch(&self, directory: &Path) -> Result<u64, Error> {
-        let failed = |why: String| Error::Program {
+        let articles = self.args.articles.to_string();
+        let which = ["bench.busy.*", "--octets", "8GiB", "--articles", &articles];
+        let words = [&["prefetch"], &which[..]].concat();
+        let said = ask_cache(&self.args.program, directory, &words)?;
+        let came = said.get("articles").and_then(serde_json::Value::as_u64);
+        came.ok_or_else(|| Error::Program {
             program: "newsreel cache prefetch".to_owned(),
-            why,
-        };
-        let mut command = Command::new(&self.args.program);
-        command.args([
-            "cache",
-            "prefetch",
-            "bench.busy.*",
-            "--json",
-            "--octets",
-            "8GiB",
-        ]);
-        command.args(["--articles", &self.args.articles.to_string()]);
-        command
-            .arg("--directory")
-            .arg(directory)
-            .stdin(Stdio::null());
-        let said = command
-            .output()
-            .map_err(|error| failed(error.to_string()))?;
-        if !said.status.success() {
-            return Err(failed(
-                String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-            ));
-        }
-        let said: serde_json::Value =
-            serde_json::from_slice(&said.stdout).map_err(|error| failed(error.to_string()))?;
-        said.get("articles")
-            .and_then(serde_json::Value::as_u64)
-            .ok_or_else(|| failed("it does not say how many came".to_owned()))
+            why: "it does not say how many came".to_owned(),
+        })
     }
+}
+
+/// What a command of `newsreel cache` says in JSON of the cache in a directory.
+pub(super) fn ask_cache(
+    program: &Path,
+    directory: &Path,
+    words: &[&str],
+) -> Result<serde_json::Value, Error> {
+    let failed = |why: String| Error::Program {
+        program: format!("newsreel cache {}", words.first().unwrap_or(&"")),
+        why,
+    };
+    let mut command = Command::new(program);
+    command.arg("cache").args(words).arg("--json");
+    command.arg("--directory").arg(directory);
+    let said = command.stdin(Stdio::null()).output();
+    let said = said.map_err(|error| failed(error.to_string()))?;
+    if !said.status.success() {
+        let why = String::from_utf8_lossy(&said.stderr);
+        return Err(failed(why.trim().to_owned()));
+    }
+    serde_json::from_slice(&said.stdout).map_err(|error| failed(error.to_string()))
 }
 
 impl CacheReport {
